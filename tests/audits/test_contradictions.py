@@ -56,6 +56,16 @@ def test_decisions_that_agree_less_often_than_chance(tmp_path: Path, engine: str
     assert "--read decisions.yes=VALUE" in told.reason and "excluded" not in str(told)
 
 
+def test_a_text_with_both_labels_is_counted(tmp_path: Path) -> None:
+    labels, flags = [n % 2 for n in range(N)], [n % 3 == 0 for n in range(N)]
+    words = [f"some plain words, number {n}" for n in range(N)]
+    words[5] = words[4]  # labels 1 and 0
+    words[8] = words[6]  # both 0
+    result = moderated(tmp_path, labels, flags, columns={"text": words})
+    told = keys(result)["warning/contrary-labels"]
+    assert (told.count, told.of) == (2, N)
+
+
 @pytest.mark.parametrize("engine", ["memory", "stream"])
 def test_row_numbers_that_start_with_0_and_with_1(tmp_path: Path, engine: str) -> None:
     labels, flags = [n % 2 for n in range(N)], [n % 3 == 0 for n in range(N)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.link import _kernels as kernels
-from ombud.link.clusters import Clusterer, bipartite_components, splitting_isbns
+from ombud.link.clusters import Clusterer, splitting_isbns
 from ombud.link.isbn import isbn_text
 
 EDGES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 9)), max_size=40)
@@ -71,17 +71,6 @@ def test_a_table_that_grows_many_times() -> None:
     found = clusterer.finish()
     assert len(found) == n // 3
     assert (found.nodes == np.arange(n) // 3).all()
-
-
-@given(edges=EDGES)
-def test_the_numbered_form_agrees(edges: list[tuple[int, int]]) -> None:
-    left = np.array([i for i, _ in edges], dtype=np.int32)
-    right = np.array([n for _, n in edges], dtype=np.int32)
-    count, labels = bipartite_components(left, right, (13, 10))
-    graph = graph_of(edges, 10)
-    graph.add_nodes_from(("isbn", i) for i in range(13))
-    assert count == nx.number_connected_components(graph)
-    assert len(labels) == 23
 
 
 def test_hand_worked_articulation_points() -> None:

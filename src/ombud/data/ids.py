@@ -99,8 +99,8 @@ def _codes_of_whole_numbers(own: pa.Array, wanted: pa.Array) -> Codes | None:
 
 
 FROM_ZERO = (
-    "its ids start with 0 and those of the texts with 1: if both are row numbers, add 1 to its ids; "
-    "if not, remove id 0"
+    "its ids start with 0 and those of the texts with 1: if both are row numbers, add 1 to its "
+    "ids; if not, remove id 0"
 )
 
 

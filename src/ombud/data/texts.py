@@ -118,6 +118,7 @@ class Texts:
         yes, no = _votes(table, name)
         if yes is not None and no is not None and "label" not in table.columns:
             truth = np.where(yes == no, -1, yes > no).astype(np.int8)
+        exclusions = (*exclusions, *_contrary(table["text"], truth))
         clusters = None
         if "cluster" in table.columns:
             clusters = (table["cluster"].rank("dense") - 1).cast(pl.Int32).to_numpy()
@@ -174,6 +175,15 @@ def _votes(
     if not given:
         return None, None
     return tuple(table[column].to_numpy().astype(np.int32) for column in given)  # type: ignore[return-value]
+
+
+def _contrary(texts: pl.Series, truth: NDArray[np.int8]) -> list[Exclusion]:
+    """Return a notice of texts that occur with both labels."""
+    known = pl.DataFrame({"text": texts, "truth": truth}).filter(pl.col("truth") >= 0)
+    count = known.filter(pl.col("truth").n_unique().over("text") > 1).height
+    reason = "the same text occurs with both labels; every row counts, with its own label"
+    key = "warning/contrary-labels"
+    return [Exclusion("texts", "texts", count, reason, known.height, key)] if count else []
 
 
 def _with_texts(table: pl.DataFrame, name: str) -> tuple[pl.DataFrame, tuple[Exclusion, ...]]:

@@ -56,26 +56,6 @@ def _union(parent: NDArray[np.int32], a: int, b: int) -> None:
 
 
 @_kernel
-def union_edges(
-    parent: NDArray[np.int32], left: NDArray[np.int32], right: NDArray[np.int32]
-) -> None:
-    """Join the ends of every edge."""
-    for edge in range(len(left)):
-        a = left[edge]
-        b = right[edge]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a < b:
-            parent[b] = a
-        elif b < a:
-            parent[a] = b
-
-
-@_kernel
 def insert_edges(
     keys: NDArray[np.int64],
     nodes: NDArray[np.int32],

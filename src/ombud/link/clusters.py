@@ -138,41 +138,6 @@ class Clusterer:
         return Clusters(nodes, isbns, isbn_clusters, least)
 
 
-def bipartite_components(
-    left: NDArray[np.int32], right: NDArray[np.int32], shape: tuple[int, int]
-) -> tuple[int, NDArray[np.int32]]:
-    """Return the components of a bipartite graph whose two sides are numbered already.
-
-    Parameters
-    ----------
-    left, right
-        The ends of each edge, each side counted from 0.
-    shape
-        How many nodes each side has.
-
-    Returns
-    -------
-    tuple
-        The number of components, and the label of every node: the left side first.
-
-    Examples
-    --------
-    >>> ends = np.array([0, 1, 1], np.int32), np.array([0, 0, 1], np.int32)
-    >>> count, labels = bipartite_components(*ends, (3, 2))
-    >>> count, labels.tolist()
-    (2, [0, 0, 1, 0, 0])
-    """
-    total = shape[0] + shape[1]
-    if not _kernels().COMPILED:
-        ends = (left, right.astype(np.int64) + shape[0])
-        graph = sparse.coo_array((np.ones(len(left), np.int8), ends), shape=(total, total))
-        count, labels = csgraph.connected_components(graph, directed=False)
-        return int(count), labels.astype(np.int32)
-    parent = np.arange(total, dtype=np.int32)
-    _kernels().union_edges(parent, left, right + np.int32(shape[0]))
-    return int(_kernels().label_components(parent)), parent
-
-
 def splitting_isbns(edges: pl.DataFrame) -> pl.DataFrame:
     """Return the ISBNs whose removal splits one cluster, those that cut off most first.
 

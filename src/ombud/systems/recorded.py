@@ -249,14 +249,12 @@ class RecordedDecisions(Moderator):
         count = len(np.unique(past.ids))
         if len(texts) and count and lacking == len(texts):
             known = f"ids such as {_told(past.ids)}, the texts such as {_told(texts.ids)}"
-            raise DataError(
-                str(self.path),
-                [
-                    f"none of its {count:,} ids is that of a text: it has {known}. Name the columns "
-                    "that hold the same ids: --map texts.id=COLUMN and --map decisions.id=COLUMN of "
-                    "ombud audit, or id in [data.columns.texts] and [systems.NAME.columns]"
-                ],
+            fault = (
+                f"none of its {count:,} ids is that of a text: it has {known}. Name the columns "
+                "that hold the same ids: --map texts.id=COLUMN and --map decisions.id=COLUMN of "
+                "ombud audit, or id in [data.columns.texts] and [systems.NAME.columns]"
             )
+            raise DataError(str(self.path), [fault])
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
         return replace(said, exclusions=(*past.exclusions, *unmatched))
 
