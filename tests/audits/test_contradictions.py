@@ -175,3 +175,25 @@ def test_texts_in_another_language_are_counted_and_named(tmp_path: Path) -> None
     many = Texts.from_frame(pl.DataFrame({"id": range(2100), "text": german[:1] * 2100}))
     (told,) = other_languages(many)
     assert "as detected in a sample of 2,000 of 2,100 texts: de 2,000" in told.reason
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_lists_of_mostly_unknown_users_are_a_warning(tmp_path: Path, engine: str) -> None:
+    users = [f"{'U' if n % 3 else 'u'}{n}" for n in range(60)]
+    who = pl.DataFrame({"user": [u.lower() for u in users]})
+    plays = who.join(pl.DataFrame({"item": ["a", "b", "c"]}), how="cross")
+    plays.write_parquet(tmp_path / "plays.parquet")
+    labels = pl.DataFrame({"item": ["a", "b", "c", "d"], "label": "x", "present": [1, 0, 1, 0]})
+    labels.write_parquet(tmp_path / "labels.parquet")
+    lists = pl.DataFrame({"user": users, "item": ["a", "d"] * 30, "rank": 1})
+    lists.write_parquet(tmp_path / "lists.parquet")
+    plan = {
+        "data": {name: str(tmp_path / f"{file}.parquet")
+                 for name, file in (("interactions", "plays"), ("labels", "labels"))},
+        "systems": {"s": {"type": "recorded", "path": str(tmp_path / "lists.parquet")}},
+        "metrics": [{"name": "share-gap", "k": 1}],
+        "engine": {"type": engine},
+    }  # fmt: skip
+    result = Audit.from_plan(Plan.from_dict(plan)).run()
+    told = keys(result)["warning/unknown-users"]
+    assert (told.count, told.of, told.system) == (40, 60, "s")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud import registry
 from ombud.audits.plan import Plan
 from ombud.audits.run_folder import RunFolder
-from ombud.data.dataset import NO_HISTORY, Dataset
+from ombud.data.dataset import NO_HISTORY, Dataset, lists_without_history
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
@@ -183,8 +183,7 @@ class OutputCollector:
         if unknown == len(recorded):
             ids = f"{recorded.users[:2].tolist()}, in histories {users.ids[:2].tolist()}"
             raise DataError(system.name, [f"{NO_HISTORY} (users of lists: {ids})"])
-        reason = "their users have no history, so there is nothing to compare with"
-        return (Exclusion("recommendations", "lists", unknown, reason, len(recorded)),)
+        return (lists_without_history(unknown, len(recorded)),)
 
     def _asker(
         self, name: str, system: Recommender, users: NDArray[Any]

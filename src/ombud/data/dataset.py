@@ -33,6 +33,13 @@ NO_HISTORY = (
 """Why lists cannot be compared with histories."""
 
 
+def lists_without_history(lists: int, of: int) -> Exclusion:
+    """Return how many lists have no history, as a warning if they are most of them."""
+    key = "warning/unknown-users" if 2 * lists > of else ""
+    reason = "their users have no history, so there is nothing to compare with"
+    return Exclusion("recommendations", "lists", lists, reason, of, key)
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Whatever an audit has: interactions and labels, or texts, or all of them.

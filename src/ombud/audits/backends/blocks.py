@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.audits.presets import Tagger
-from ombud.data.dataset import NO_HISTORY, Dataset, group_exclusions
+from ombud.data.dataset import NO_HISTORY, Dataset, group_exclusions, lists_without_history
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
@@ -203,9 +203,9 @@ class UserBlockAudit(BlockAudit):
             if lists and strangers == lists:
                 raise DataError(system, [NO_HISTORY])
             if strangers:
-                reason = "their users have no history, so there is nothing to compare with"
                 where = f"{system}: recommendations"
-                result.append(Exclusion(where, "lists", strangers, reason, lists, system=system))
+                lost = lists_without_history(strangers, lists)
+                result.append(replace(lost, where=where, system=system))
         return tuple(result)
 
 
