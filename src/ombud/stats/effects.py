@@ -113,10 +113,12 @@ def _shares_beaten(
 
     Ties count half.
     """
-    # Twice the rank among all others, ties at the middle, in one pass over all levels for both.
-    counts = np.empty((levels, 2), dtype=np.int64)
-    counts[:, 0] = np.bincount(second, minlength=levels)
-    counts[:, 1] = np.bincount(first, minlength=levels)
-    below = counts.cumsum(axis=0)
-    beats = (below[first, 0] - counts[first, 0] / 2) / len(second)
-    return beats, 1 - (below[second, 1] - counts[second, 1] / 2) / len(first)
+    beats = _share_below(np.bincount(second, minlength=levels), first)
+    return beats, 1 - _share_below(np.bincount(first, minlength=levels), second)
+
+
+def _share_below(counts: NDArray[np.int64], codes: NDArray[np.integer[Any]]) -> Floats:
+    """Return the share of counted values below each code, ties half."""
+    below = counts.cumsum()
+    result: Floats = (below[codes] - counts[codes] / 2) / below[-1]
+    return result
