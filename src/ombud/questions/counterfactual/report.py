@@ -652,8 +652,8 @@ def counterfactual_question() -> Question:
                 note=lambda e, context: _budget(e),
             ),
             MOVED: Phrase(
-                sentence="{system}: {note} changes a list by {size} beyond retraining noise, "
-                "on a scale from the same list to no item in common.",
+                sentence="{system}: {note} changes a list by {size} beyond retraining noise "
+                "(Jaccard distance: 0% is the same list, 100% no item in common).",
                 summary="{system} change{s} lists when other users\u2019 data change",
                 object="",
                 yes="change{s} lists when other users\u2019 data change",
