@@ -653,7 +653,7 @@ def counterfactual_question() -> Question:
             ),
             MOVED: Phrase(
                 sentence="{system}: {note} changes a list by {size} beyond retraining noise "
-                "(Jaccard distance: 0% is the same list, 100% no item in common).",
+                "(Jaccard distance, from the same list to no item in common).",
                 summary="{system} change{s} lists when other users\u2019 data change",
                 object="",
                 yes="change{s} lists when other users\u2019 data change",
