@@ -316,7 +316,7 @@ def fit_profiles(
     priors
         Default: Normal(0, 10) for mu, Exponential(0.1) for sigma.
     draws
-        How many draws from the posterior; up to eight times as many where few are effective.
+        How many draws from the posterior; up to 24 times as many where few are effective.
     rng
         Source of randomness.
 
@@ -381,7 +381,7 @@ def fit_propagation(
     priors
         Default: Normal(0, 10) for mu, b and s, Exponential(0.1) for all standard deviations.
     draws
-        How many draws from the posterior; up to eight times as many where few are effective.
+        How many draws from the posterior; up to 24 times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
         is refused. Default: 50 million and 140,000 for each user and system.
