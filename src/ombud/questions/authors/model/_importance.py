@@ -80,11 +80,8 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
     else:
         k, scale = pareto_fit(excess)
         share = (np.arange(tail) + 0.5) / tail
-        quantile = (
-            -scale * np.log1p(-share)
-            if abs(k) < 1e-9
-            else scale * np.expm1(-k * np.log1p(-share)) / k
-        )
+        shape = k if abs(k) > 1e-9 else 1e-9
+        quantile = scale * np.expm1(-shape * np.log1p(-share)) / shape
         logs = logs.copy()
         logs[largest] = np.minimum(np.log(np.exp(cut) + quantile), 0.0)
     return np.exp(logs - logsumexp(logs)), k
@@ -487,9 +484,10 @@ def _settled(
     for nodes, coarse in _LEVELS:
         target = _Target(counts, priors, nodes, work, [])
         mode = find_mode(counts, priors, coarse, work, start)
+        # Also one that was not reached is nearer than where the climb began.
+        start = mode.point
         if not mode.reached:
             continue
-        start = mode.point
         if nodes is _LEVELS[-1][0]:
             break
         points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)

@@ -56,17 +56,9 @@ class Posterior:
     @classmethod
     def of(cls, drawn: Drawn, names: tuple[str, ...]) -> Posterior:
         """Return the draws on the scales of the model."""
-        b, s, v = np.moveaxis(drawn.points[:, 2:].reshape(len(drawn.points), 3, -1), 1, 0)
-        return cls(
-            drawn.points[:, 0],
-            np.exp(drawn.points[:, 1]),
-            b,
-            s,
-            np.exp(v),
-            drawn.weights,
-            drawn.sets,
-            names,
-        )
+        mean, spread = drawn.points[:, 0], np.exp(drawn.points[:, 1])
+        b, s, v = np.moveaxis(drawn.points[:, 2:].reshape(len(mean), 3, -1), 1, 0)
+        return cls(mean, spread, b, s, np.exp(v), drawn.weights, drawn.sets, names)
 
     def columns(self) -> dict[str, Floats]:
         """Return the draws of every parameter by its name, such as ``slope[BPR]``."""
