@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from ombud.errors import DataError, PlanError
-from ombud.questions.authors.model._importance import Drawn
 from ombud.questions.authors.model.fits import (
     PropagationFit,
     fit_profiles,
@@ -20,7 +19,7 @@ from ombud.questions.authors.model.fits import (
     placebo_codes,
 )
 from ombud.questions.authors.model.identities import fit_identities
-from ombud.questions.authors.model.posterior import Diagnostics, NotConvergedError, Posterior
+from ombud.questions.authors.model.posterior import Diagnostics, Drawn, NotConvergedError, Posterior
 from ombud.questions.authors.model.priors import Priors
 
 Make = Callable[..., Any]

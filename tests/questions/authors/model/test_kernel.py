@@ -88,11 +88,11 @@ def test_derivatives_are_those_of_the_value(rng: np.random.Generator) -> None:
         rng.integers(0, 5, 30), np.full(30, 6), rng.integers(0, 9, (30, 2)), np.full((30, 2), 9)
     )
     point = np.array([0.2, -0.1, 0.3, -0.2, 0.6, 1.2, -0.7, -1.5])
-    there = log_likelihood(counts, point, FINE, order=2)
+    there = log_likelihood(counts, point, FINE)
     for i in range(len(point)):
         step = np.zeros(len(point))
         step[i] = 1e-4
-        up, down = (log_likelihood(counts, point + e, FINE, order=1) for e in (step, -step))
+        up, down = (log_likelihood(counts, point + e, FINE) for e in (step, -step))
         assert there.gradient[i] == pytest.approx((up.value - down.value) / 2e-4, abs=1e-5)
         assert there.hessian[i] == pytest.approx((up.gradient - down.gradient) / 2e-4, abs=1e-4)
 
@@ -105,7 +105,7 @@ def test_a_list_has_probability_one_over_all_its_counts(
 
     k = np.arange(r + 1.0)
     coefficient = gammaln(r + 1) - gammaln(k + 1) - gammaln(r - k + 1)
-    found = list_integral(k, np.full(r + 1, float(r)), np.full(r + 1, middle), v, 25, 0).value
+    found = list_integral(k, np.full(r + 1, float(r)), np.full(r + 1, middle), v, 25, False).value
     assert np.exp(found + coefficient).sum() == pytest.approx(1, abs=1e-4)
 
 
@@ -144,7 +144,7 @@ def test_tables_give_the_integrals_wherever_they_are_read(split: bool) -> None:
         found = table.read(middle, np.array([v, 1.3 * v]))
         for point, sd in enumerate((v, 1.3 * v)):
             k, r = counts.list_count, counts.list_known
-            exact = list_integral(k, r, middle[point], sd, 80, 0, split=True).value
+            exact = list_integral(k, r, middle[point], sd, 80, False, split=True).value
             away = np.abs(found[point] - exact)
             # Where hardly anything is left it need not be as close.
             near = exact > exact.max(axis=1, keepdims=True) - 20
@@ -156,7 +156,7 @@ def test_residuals_of_any_size_have_a_finite_integral(split: bool) -> None:
     middle = np.linspace(-200, 200, 81)
     for v in np.geomspace(1e-3, 1e9, 25):
         for k in (0.0, 3.0, 28.0):
-            found = list_integral(np.array(k), np.array(28.0), middle, v, 20, 0, split)
+            found = list_integral(np.array(k), np.array(28.0), middle, v, 20, False, split)
             assert np.isfinite(found.value).all()
 
 
@@ -173,9 +173,7 @@ def test_offsets_that_are_all_the_same_are_another_mean_and_intercept(
     there = np.array([0.1, 0.2, *b, *s, *v])
     # theta = logistic(own + t): t moves by -own, and with it what the lines start from.
     same = np.array([0.1 - own, 0.2, *(b + s * own - lists), *s, *v])
-    first, second = (
-        log_likelihood(c, p, FINE, order=2) for c, p in ((plain, there), (moved, same))
-    )
+    first, second = (log_likelihood(c, p, FINE) for c, p in ((plain, there), (moved, same)))
     assert second.value == pytest.approx(first.value, abs=1e-6)
     assert second.gradient[:4] == pytest.approx(first.gradient[:4], abs=1e-4)
     for found, point in ((plain, there), (moved, same)):

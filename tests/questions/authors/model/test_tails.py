@@ -52,7 +52,7 @@ def test_split_rules_hold_beside_wide_densities(k: float, v: float, middle: floa
     mean = np.exp(logs - logs.max()).sum() * (z[1] - z[0]) / np.sqrt(2 * np.pi)
     plain = logs.max() + np.log(mean)
     one = (np.array([k]), np.array([20.0]), np.array([middle]), v)
-    assert list_integral(*one, 20, 0, split=True).value[0] == pytest.approx(plain, abs=2e-3)
+    assert list_integral(*one, 20, False, split=True).value[0] == pytest.approx(plain, abs=2e-3)
 
 
 def test_draws_without_any_weight_are_no_error_and_not_trusted() -> None:

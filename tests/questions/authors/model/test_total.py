@@ -11,10 +11,11 @@ import pytest
 
 from ombud.questions.authors.model import _expansion, _kernel, _tables, fits
 from ombud.questions.authors.model._counts import Counts
-from ombud.questions.authors.model._importance import _check
+from ombud.questions.authors.model._importance import _check, _Proposal, _refitted, _Straight
 from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work
-from ombud.questions.authors.model._target import starting_point
+from ombud.questions.authors.model._target import find_mode, starting_point
 from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
+from ombud.questions.authors.model.priors import Priors
 
 Make = Callable[..., Any]
 
@@ -40,7 +41,7 @@ def slopes(fit: PropagationFit) -> dict[str, Any]:
     return {e.system: e for e in fit.estimates() if e.key == "propagation/slope"}
 
 
-@pytest.mark.parametrize("mixed", [0, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mixed", [0, pytest.param(6, marks=pytest.mark.slow), 32])
 def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) -> None:
     counts = polarized(made, mixed)
     rng = np.random.default_rng
@@ -53,8 +54,8 @@ def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) ->
         assert found[system].interval == alone[system].interval
     polar = found["polar"]
     if mixed:
-        note = "fitted apart: only 6 of the 80 lists hold both identities"
-        assert note in polar.note if polar.is_defined else "only 6 of" in polar.reason
+        note = f"fitted apart: only {mixed} of the 80 lists hold both identities"
+        assert note in polar.note if polar.is_defined else f"only {mixed} of" in polar.reason
     else:
         assert polar.reason.startswith("none of the 80 lists holds both identities")
     gaps = {(e.system, e.against): e for e in fit.differences() if "slope" in e.key}
@@ -72,10 +73,10 @@ def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) ->
 def test_other_systems_keep_their_slopes_beside_a_nearly_polarized_one(
     made: Make, number: int
 ) -> None:
-    # From no mixed list at all, which is refused, to a quarter, which is fitted with the others.
+    # From no mixed list at all, which is refused, to almost half, which is still fitted apart.
     rng = np.random.default_rng([27, number])
     users = int(rng.integers(100, 601))
-    counts = polarized(made, int(users * rng.choice([0, 0.04, 0.12, 0.25])), users, number)
+    counts = polarized(made, int(users * rng.choice([0, 0.04, 0.12, 0.25, 0.45])), users, number)
     names = ["a", "polar", "c"]
     fit = fit_propagation(**counts, systems=names, rng=np.random.default_rng(1))
     plain = fit_propagation(**without(counts, 1), systems=["a", "c"], rng=np.random.default_rng(1))
@@ -260,3 +261,40 @@ def test_a_failed_fit_describes_its_data_above_every_limit(made: Make) -> None:
     short = {"count": [0, 1, 1, 0], "known": [1, 2, 1, 1]}
     reason = fits._failure(Counts.check(**short), "x")
     assert "only 1 of 4 profiles hold both identities; profiles hold 1.2 items" in reason
+
+
+@pytest.mark.parametrize("seed", range(6, 9))
+def test_draws_are_added_until_every_check_passes(made: Make, seed: int) -> None:
+    # The weights of few users are soon even enough, but not yet those of each parameter.
+    counts = made(np.random.default_rng([11, seed]), 6 + seed % 5)
+    fit = fit_propagation(**counts, systems=["a", "b"])
+    for e in slopes(fit).values():
+        assert "did not converge" not in e.reason + e.note
+
+
+def test_the_mode_of_a_rare_identity_is_found_along_a_bent_ridge() -> None:
+    rng = np.random.default_rng(6)
+    t = rng.normal(-4.5, 1, 100)
+    known = rng.integers(1, 6, 100)
+    x = 0.1 + t[:, None] * [0.6, 1.0] + rng.normal(0, 0.5, (100, 2))
+    size = np.full(x.shape, 50)
+    lists = rng.binomial(size, 1 / (1 + np.exp(-x)))
+    counts = Counts.check(rng.binomial(known, 1 / (1 + np.exp(-t))), known, lists, size)
+    assert find_mode(counts, Priors(), Nodes(7, 5), Work(1e8)).reached
+
+
+def test_kernels_have_the_density_they_are_drawn_from_and_the_moments_of_the_draws() -> None:
+    rng = np.random.default_rng(2)
+    straight = _Straight(0.0, np.empty(0), np.empty(0), np.empty(0), 0.01)
+    # Bent: the mean falls as the spread grows.
+    drawn = rng.standard_normal((3000, 2))
+    drawn[:, 0] -= drawn[:, 1] ** 2
+    kernels = _refitted(straight, drawn, np.full(3000, 1 / 3000), rng)
+    one = _refitted(straight, drawn, np.full(3000, 1 / 3000), None)
+    assert isinstance(kernels, _Proposal) and len(kernels.shifts) > 1
+    points = kernels.draw(20_000, rng)
+    ratio = np.exp(one.log_density(points) - kernels.log_density(points))
+    assert ratio.mean() == pytest.approx(1, abs=0.05)
+    assert points.mean(axis=0) == pytest.approx(drawn.mean(axis=0), abs=0.5)
+    # Closer to the draws than one bell.
+    assert kernels.log_density(drawn).mean() > one.log_density(drawn).mean() + 0.05

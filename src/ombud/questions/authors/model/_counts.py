@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -108,16 +108,8 @@ class Counts:
 
     def rows(self, chosen: NDArray[Any] | list[int]) -> Counts:
         """Return some of the rows."""
-        return Counts(
-            self.count[chosen],
-            self.known[chosen],
-            self.list_count[chosen],
-            self.list_known[chosen],
-            self.names,
-            self.times[chosen],
-            self.offset[chosen],
-            self.list_offset[chosen],
-        )
+        users = [part.name for part in fields(self) if part.name != "names"]
+        return replace(self, **{name: getattr(self, name)[chosen] for name in users})
 
 
 def _whole(name: str, values: ArrayLike, dimensions: int, faults: list[str]) -> Floats:

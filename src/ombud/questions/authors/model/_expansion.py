@@ -168,7 +168,7 @@ def _coefficients(
         r = part.list_known[:, a, None, None, None]
         m = np.broadcast_to(m, (*t.shape, len(along), len(across)))
         v = np.broadcast_to(v, m.shape)
-        values = list_integral(k, r, m, v, nodes.lists, 0, nodes.split).value
+        values = list_integral(k, r, m, v, nodes.lists, False, nodes.split).value
         terms = values.reshape(*t.shape, -1) @ basis.solve.T
         base += terms[..., 0]
         column = 2 + a * len(monomials)

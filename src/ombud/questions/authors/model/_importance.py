@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
 from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from ombud.questions.authors.model._counts import Counts
@@ -22,6 +23,7 @@ from ombud.questions.authors.model._expansion import Region, expanded, expansion
 from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work, log_likelihoods
 from ombud.questions.authors.model._tables import ListTable, list_tables, table_work
 from ombud.questions.authors.model._target import Mode, find_mode, log_prior
+from ombud.questions.authors.model.posterior import Diagnostics, Drawn, Posterior
 from ombud.questions.authors.model.priors import Priors
 from ombud.stats.statistics import Floats
 
@@ -78,11 +80,8 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
     else:
         k, scale = pareto_fit(excess)
         share = (np.arange(tail) + 0.5) / tail
-        quantile = (
-            -scale * np.log1p(-share)
-            if abs(k) < 1e-9
-            else scale * np.expm1(-k * np.log1p(-share)) / k
-        )
+        shape = k if abs(k) > 1e-9 else 1e-9
+        quantile = scale * np.expm1(-shape * np.log1p(-share)) / shape
         logs = logs.copy()
         logs[largest] = np.minimum(np.log(np.exp(cut) + quantile), 0.0)
     return np.exp(logs - logsumexp(logs)), k
@@ -90,10 +89,13 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 
 # Sets of draws that are made independently of one another, as chains are.
 _SETS = 4
-# Draws this effective are enough; else the proposal is fitted again, at most so often.
-_WANTED, _ROUNDS = 800, 8
+# Draws this effective are enough, if they pass all checks; else the proposal is fitted again, at
+# most so often.
+_WANTED, _ROUNDS = 800, 24
+# After so many fits of a single bell the proposal is a mixture of so many kernels.
+_SIMPLE, _KERNELS = 4, 64
 # Where so few are effective after so many rounds, further ones do not help.
-_HOPELESS, _HOPELESS_ROUNDS = 40, 3
+_HOPELESS, _HOPELESS_ROUNDS = 40, 7
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
 _HEAVY = 0.7
@@ -121,22 +123,6 @@ _LEVELS = (
 )
 # So many points tell whether polynomials can follow.
 _PROBES = 48
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """Weighted draws and how far they can be trusted."""
-
-    points: Floats  # Draws x (mu, log sigma, b..., s..., log v...)
-    weights: Floats  # They sum to 1
-    sets: NDArray[np.int64]  # Which independent set each draw belongs to
-    khat: float  # Shape of the weights' tail
-    # Standard deviation over the posterior of the log likelihood's numerical error, in nats.
-    error: float
-    worst_error: float  # The largest such error among the points checked
-    # Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
-    degree: int
-    stopped: bool = False  # Whether the budget ended before enough draws were effective
 
 
 @dataclass(frozen=True)
@@ -286,8 +272,11 @@ class _Proposal:
         cover: Floats,
         plain: tuple[Floats, Floats],
         marginals: dict[int, _Marginal] | None = None,
+        shifts: Floats | None = None,
     ) -> None:
         self.straight, self.middle = straight, middle
+        # Where kernels stand, relative to the middle; one that stands there if there are none.
+        self.shifts = np.zeros((1, len(middle))) if shifts is None else shifts
         # The same in the coordinates of the model.
         self.plain = plain
         self.marginals = marginals or {}
@@ -313,6 +302,8 @@ class _Proposal:
         e = rng.standard_normal((count, len(self.rest)))
         e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
         points[:, self.rest] = self._centres(points) + e @ self.root.T
+        if len(self.shifts) > 1:
+            points += self.shifts[rng.integers(len(self.shifts), size=count)]
         return points
 
     def log_density(self, points: Floats) -> Floats:
@@ -333,12 +324,15 @@ class _Proposal:
         d = len(self.rest)
         away = points[:, self.rest] - self._centres(points)
         e = solve_triangular(self.root, away.T, lower=True).T
-        logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
+        shifts = solve_triangular(self.root, self.shifts[:, self.rest].T, lower=True).T
+        far = cdist(e, shifts, "sqeuclidean")
+        logs += logsumexp(-0.5 * (self.df + d) * np.log1p(far / self.df), axis=1)
         return logs + float(
             gammaln((self.df + d) / 2)
             - gammaln(self.df / 2)
             - 0.5 * d * np.log(self.df * np.pi)
             - np.log(np.diag(self.root)).sum()
+            - np.log(len(shifts))
         )
 
     def _centres(self, points: Floats) -> Floats:
@@ -454,7 +448,9 @@ def draw(
             found = _weighted(own, first, draws, degree, rng)
             best = found if best is None or found.error < best.error or not degree else best
             if not degree and found.error > _TOLERATED:
-                finer = _with_tables(replace(own, nodes=own.nodes.finer()))
+                # What symmetric rules miss, more nodes of them hardly find.
+                nodes = own.nodes.doubled() if own.nodes.split else _LEVELS[1][0]
+                finer = _with_tables(replace(own, nodes=nodes))
                 found = _weighted(finer, first, draws, degree, rng)
                 best = found if found.error < best.error else best
         except Exhausted:
@@ -488,9 +484,10 @@ def _settled(
     for nodes, coarse in _LEVELS:
         target = _Target(counts, priors, nodes, work, [])
         mode = find_mode(counts, priors, coarse, work, start)
+        # Also one that was not reached is nearer than where the climb began.
+        start = mode.point
         if not mode.reached:
             continue
-        start = mode.point
         if nodes is _LEVELS[-1][0]:
             break
         points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)
@@ -508,6 +505,7 @@ def _weighted(
     most = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
     proposals: list[_Proposal] = []
     sizes: list[int] = []
+    densities: list[Floats] = []  # Of all draws so far, by each of the proposals
     straight = proposal.straight
     drawn, values = np.empty((0, len(proposal.middle))), np.empty(0)
     sets = np.empty(0, dtype=np.int64)
@@ -543,22 +541,32 @@ def _weighted(
         values = np.concatenate([values, np.where(np.isfinite(found), found, -np.inf)])
         sets = np.concatenate([sets, np.arange(size, dtype=np.int64) * _SETS // size])
         # As if each draw came from all proposals, in proportion to how many it made.
-        mixed = logsumexp(
-            [one.log_density(drawn) for one in proposals], axis=0, b=np.array(sizes)[:, None]
-        )
+        densities = [
+            np.concatenate([known, one.log_density(more)])
+            for one, known in zip(proposals, densities, strict=False)
+        ]
+        densities.append(proposal.log_density(drawn))
+        mixed = logsumexp(densities, axis=0, b=np.array(sizes)[:, None])
         weights, khat = smooth_weights(values - mixed)
         if degree:
             # Each round has polynomials of its own: all of them must hold.
-            now = _check(target, new, (values - mixed)[-size:], region, degree, rng)
-            error, worst = now if len(sizes) == 1 else (max(error, now[0]), max(worst, now[1]))
+            off = _check(target, new, (values - mixed)[-size:], region, degree, rng)
+            error, worst = off if len(sizes) == 1 else (max(error, off[0]), max(worst, off[1]))
             if not error <= _TOLERATED:
                 break
         effective = 1 / float((weights**2).sum())
-        enough = effective >= _WANTED and khat < _HEAVY
+        now = Drawn(straight.back(drawn)[0], weights, sets, khat, 0.0, 0.0, degree)
+        checked = Diagnostics.of(now, Posterior.of(now, target.counts.names), at_mode=True)
+        enough = effective >= _WANTED and checked.converged
         hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
         if enough or hopeless or len(proposals) == _ROUNDS:
             break
-        proposal = _refitted(straight, drawn, weights)
+        late = len(proposals) > _SIMPLE
+        # No kernel reaches as far into the tails of standard deviations as the first proposal.
+        again = late and len(proposals) % 3 == 0
+        proposal = (
+            proposals[0] if again else _refitted(straight, drawn, weights, rng if late else None)
+        )
     points, _ = straight.back(drawn)
     if not degree:
         error, worst = _check(target.within(whole), points, values - mixed, region, degree, rng)
@@ -589,8 +597,14 @@ def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marg
     return found
 
 
-def _refitted(straight: _Straight, drawn: Floats, weights: Floats) -> _Proposal:
-    """Return a proposal with the weighted mean and covariance, wider by a fifth."""
+def _refitted(
+    straight: _Straight, drawn: Floats, weights: Floats, rng: np.random.Generator | None
+) -> _Proposal:
+    """Return a proposal with the weighted mean and covariance, wider by a fifth.
+
+    With `rng` it is a mixture of kernels around some of the draws, which follows a posterior that
+    is bent: as wide together, each the narrower the fewer dimensions there are (West, 1993).
+    """
     # Flattened until enough draws stand behind the covariance.
     flat = _flattened(np.log(np.maximum(weights, 1e-300)), 3 * drawn.shape[1])
 
@@ -601,7 +615,13 @@ def _refitted(straight: _Straight, drawn: Floats, weights: Floats) -> _Proposal:
         cover[np.diag_indices_from(cover)] *= 1 + 1e-9
         return middle, cover
 
-    return _Proposal(straight, *moments(drawn), moments(straight.back(drawn)[0]))
+    (middle, cover), plain = moments(drawn), moments(straight.back(drawn)[0])
+    if rng is None:
+        return _Proposal(straight, middle, cover, plain)
+    narrow = _KERNELS ** (-2 / (drawn.shape[1] + 4))
+    chosen = drawn[rng.choice(len(drawn), _KERNELS, p=flat)]
+    shifts = np.sqrt(1 - narrow) * (chosen - middle)
+    return _Proposal(straight, middle, narrow * cover, plain, shifts=shifts)
 
 
 def _flattened(logs: Floats, wanted: float) -> Floats:

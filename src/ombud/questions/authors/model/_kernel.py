@@ -13,7 +13,7 @@ x = b + s t + v delta, so that nothing is divided by a standard deviation that m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Protocol
 
@@ -104,12 +104,6 @@ class Nodes:
             return Nodes(self.users * 3 // 4 * 2, self.lists * 3 // 4 * 2, True)
         return Nodes(2 * self.users + 1, 2 * self.lists + 1)
 
-    def finer(self) -> Nodes:
-        """Return about a third more."""
-        if self.split:
-            return Nodes(self.users // 4 * 2 + self.users, self.lists // 6 * 2 + self.lists, True)
-        return Nodes(self.users + self.users // 2, self.lists + self.lists // 3)
-
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -130,13 +124,7 @@ class Parameters:
 
     def rows(self, chosen: NDArray[np.bool_]) -> Parameters:
         """Return some of the rows."""
-        return Parameters(
-            self.mean[chosen],
-            self.spread[chosen],
-            self.intercept[chosen],
-            self.slope[chosen],
-            self.residual[chosen],
-        )
+        return Parameters(*(getattr(self, part.name)[chosen] for part in fields(self)))
 
     def middle(self, a: int, t: Floats) -> Floats:
         """Return b + s t of one system."""
@@ -371,14 +359,13 @@ def list_integral(
     middle: Floats,
     residual: float | Floats,
     count: int,
-    order: int,
+    derivatives: bool,
     split: bool = False,
 ) -> Integral:
     """Integrate a binomial likelihood, without its coefficient, over x ~ Normal(middle, residual).
 
     `k` and `r` are items of the identity and of known identity, shaped to broadcast against
-    `middle`; `count` is how many nodes, and `order` that of the derivatives wanted: 0, 1 or 2. With
-    `split`, either side of the peak has its own nodes.
+    `middle`; `count` is how many nodes. With `split`, either side of the peak has its own nodes.
     """
     v = np.asarray(residual, dtype=np.float64)
     delta, width = _list_peak(k, r, middle, v)
@@ -411,7 +398,7 @@ def list_integral(
     total = e.sum(axis=-1)
     value = top + np.log((total if split else total * width) / _ROOT_TWO_PI)
     none = np.zeros(0)
-    if not order:
+    if not derivatives:
         return Integral(value, none, none, none, none, none)
     e /= total[..., None]
     share = 1 / (1 + small)
@@ -420,8 +407,6 @@ def list_integral(
     turn = v[..., None] * z
     weighted = e * pull
     first, second = weighted.sum(axis=-1), (weighted * turn).sum(axis=-1)
-    if order == 1:
-        return Integral(value, first, second, none, none, none)
     # Derivatives of the log of a mean: mean of the second ones plus the covariance of the first.
     bent = pull * pull - r[..., None] * share * (1 - share)
     bent *= e
@@ -435,25 +420,24 @@ def list_integral(
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """Marginal log likelihood, gradient and Hessian; what was not asked for is empty."""
+    """Marginal log likelihood, gradient and Hessian."""
 
     value: float
     gradient: Floats
     hessian: Floats
 
 
-def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> Likelihood:
+def log_likelihood(counts: Counts, point: Floats, nodes: Nodes) -> Likelihood:
     """Return the marginal log likelihood and derivatives, without the binomial coefficients.
 
-    `point` is (mu, log sigma, b..., s..., log v...); `order` is that of the derivatives wanted: 1
-    or 2.
+    `point` is (mu, log sigma, b..., s..., log v...).
     """
     at = Parameters.unpack(point)
     size = len(point)
     t, z, logs = user_nodes(counts, at, nodes.users, nodes.split)
     total = 0.0
     gradient = np.zeros(size)
-    hessian = np.zeros((size, size) if order > 1 else (0, 0))
+    hessian = np.zeros((size, size))
     step = max(1, HELD // (nodes.users * nodes.lists))
     for start in range(0, len(t), step):
         part = slice(start, start + step)
@@ -465,7 +449,7 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
                 counts.list_offset[part, a, None] + at.middle(a, found),
                 at.residual[:, a, None],
                 nodes.lists,
-                order,
+                True,
                 nodes.split,
             )
             for a in range(counts.systems)
@@ -481,11 +465,10 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
         scores = _scores(z[part], found, at, lists)
         mean = np.einsum("uq,uqd->ud", share, scores)
         gradient += often @ mean
-        if order > 1:
-            share *= often[:, None]
-            rows = (scores * np.sqrt(share)[..., None]).reshape(-1, size)
-            hessian += rows.T @ rows - (mean * often[:, None]).T @ mean
-            hessian += _bend(share, z[part], found, at, lists)
+        share *= often[:, None]
+        rows = (scores * np.sqrt(share)[..., None]).reshape(-1, size)
+        hessian += rows.T @ rows - (mean * often[:, None]).T @ mean
+        hessian += _bend(share, z[part], found, at, lists)
     return Likelihood(total, gradient, hessian)
 
 
@@ -521,7 +504,7 @@ def log_likelihoods(
                     continue
                 k, r = part.list_count[:, a, None], part.list_known[:, a, None]
                 v = at.residual[:, a, None]
-                found += list_integral(k, r, middle, v, nodes.lists, 0, nodes.split).value
+                found += list_integral(k, r, middle, v, nodes.lists, False, nodes.split).value
             return found
 
         t, _, log = user_nodes(

@@ -81,7 +81,7 @@ class ListTable:
                 part = slice(start, start + step)
                 k, r = self._k[part, None], self._r[part, None]
                 middle = np.broadcast_to(m, (len(k), len(m)))
-                one = list_integral(k, r, middle, residual, self._nodes, 0, self._split)
+                one = list_integral(k, r, middle, residual, self._nodes, False, self._split)
                 found[i, part] = one.value
         return found
 

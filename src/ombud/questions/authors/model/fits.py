@@ -30,8 +30,9 @@ _EVALUATIONS, _EVALUATIONS_PER_LIST = 5e7, 1.4e5
 _JOINT_SHARE, _JOINT_BESIDE_OTHERS = 0.75, 0.6
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
-# A system with both identities in a smaller share of its lists is fitted apart.
-_MIXED_SHARE = 0.3
+# A system with both identities in a smaller share of its lists is fitted apart: than this, or than
+# this times the share of the system that has most. It would make the joint fit too costly.
+_MIXED_SHARE, _MIXED_BESIDE_OTHERS = 0.3, 0.5
 # What a failed fit says of its data: fewer items than this are few, a standard deviation of log
 # odds above this is wide, and one whose interval has ends this many times apart is uncertain.
 _SHORT, _WIDE, _UNCERTAIN = 5, 4.0, 10.0
@@ -316,7 +317,7 @@ def fit_profiles(
     priors
         Default: Normal(0, 10) for mu, Exponential(0.1) for sigma.
     draws
-        How many draws from the posterior; up to eight times as many where few are effective.
+        How many draws from the posterior; up to 24 times as many where few are effective.
     rng
         Source of randomness.
 
@@ -381,7 +382,7 @@ def fit_propagation(
     priors
         Default: Normal(0, 10) for mu, b and s, Exponential(0.1) for all standard deviations.
     draws
-        How many draws from the posterior; up to eight times as many where few are effective.
+        How many draws from the posterior; up to 24 times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
         is refused. Default: 50 million and 140,000 for each user and system.
@@ -465,6 +466,9 @@ def _budget(counts: Counts) -> float:
 def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
     """Return why systems have no slope, and why others are better fitted apart."""
     refused, sparse = {}, {}
+    k, r = counts.list_count, counts.list_known
+    shares = ((k > 0) & (k < r)).sum(axis=0) / np.maximum((r > 0).sum(axis=0), 1)
+    fewest = max(_MIXED_SHARE, _MIXED_BESIDE_OTHERS * shares.max())
     for a in range(counts.systems):
         k, r = counts.list_count[:, a], counts.list_known[:, a]
         lists, mixed = int((r > 0).sum()), int(((k > 0) & (k < r)).sum())
@@ -482,7 +486,7 @@ def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
                 f"only {mixed} of the {lists} lists hold both identities; at least "
                 f"{_FEWEST_MIXED} are needed to estimate a slope"
             )
-        elif mixed < _MIXED_SHARE * lists:
+        elif mixed < fewest * lists:
             sparse[a] = f"only {mixed} of the {lists} lists hold both identities"
         for b in range(a if a not in refused and lists >= _FEWEST_COPIES else 0):
             if b not in refused | sparse and _likeness(counts, a, b) < _COPIES:

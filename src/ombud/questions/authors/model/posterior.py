@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.errors import OmbudError
-from ombud.questions.authors.model._importance import Drawn
 from ombud.stats.statistics import Floats
 
 _LARGEST_KHAT = 0.7
@@ -20,6 +19,22 @@ _LARGEST_ERROR = 0.1
 
 class NotConvergedError(OmbudError):
     """Draws were asked for that do not represent the posterior."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Weighted draws and how far they can be trusted."""
+
+    points: Floats  # Draws x (mu, log sigma, b..., s..., log v...)
+    weights: Floats  # They sum to 1
+    sets: NDArray[np.int64]  # Which independent set each draw belongs to
+    khat: float  # Shape of the weights' tail
+    # Standard deviation over the posterior of the log likelihood's numerical error, in nats.
+    error: float
+    worst_error: float  # The largest such error among the points checked
+    # Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
+    degree: int
+    stopped: bool = False  # Whether the budget ended before enough draws were effective
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +56,9 @@ class Posterior:
     @classmethod
     def of(cls, drawn: Drawn, names: tuple[str, ...]) -> Posterior:
         """Return the draws on the scales of the model."""
-        b, s, v = np.moveaxis(drawn.points[:, 2:].reshape(len(drawn.points), 3, -1), 1, 0)
-        return cls(
-            drawn.points[:, 0],
-            np.exp(drawn.points[:, 1]),
-            b,
-            s,
-            np.exp(v),
-            drawn.weights,
-            drawn.sets,
-            names,
-        )
+        mean, spread = drawn.points[:, 0], np.exp(drawn.points[:, 1])
+        b, s, v = np.moveaxis(drawn.points[:, 2:].reshape(len(mean), 3, -1), 1, 0)
+        return cls(mean, spread, b, s, np.exp(v), drawn.weights, drawn.sets, names)
 
     def columns(self) -> dict[str, Floats]:
         """Return the draws of every parameter by its name, such as ``slope[BPR]``."""
