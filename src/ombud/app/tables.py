@@ -23,24 +23,12 @@ LEFT JOIN reviews r ON r.assignment = a.id
 WHERE a.state IN ('done', 'skipped') ORDER BY a.ended, a.id
 """
 _SCHEMA: dict[str, Any] = {
-    "id": pl.String,
-    "round": pl.String,
-    "rater": pl.String,
-    "repeat": pl.Boolean,
-    "attempt": pl.Int64,
-    "skipped": pl.Boolean,
-    "answer": pl.String,
-    "risk": pl.Int64,
-    "topics": pl.List(pl.String),
-    "target": pl.String,
-    "guidelines": pl.String,
-    "time": pl.Datetime("us", "UTC"),
-    "seconds": pl.Float64,
-    "active_seconds": pl.Float64,
-    "shown": pl.Boolean,
-    "accepted": pl.Boolean,
-    "reason": pl.String,
-}
+    "id": pl.String, "round": pl.String, "rater": pl.String, "repeat": pl.Boolean,
+    "attempt": pl.Int64, "skipped": pl.Boolean, "answer": pl.String, "risk": pl.Int64,
+    "topics": pl.List(pl.String), "target": pl.String, "guidelines": pl.String,
+    "time": pl.Datetime("us", "UTC"), "seconds": pl.Float64, "active_seconds": pl.Float64,
+    "shown": pl.Boolean, "accepted": pl.Boolean, "reason": pl.String,
+}  # fmt: skip
 
 
 def _moment(seconds: float | None) -> datetime | None:

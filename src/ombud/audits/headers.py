@@ -16,6 +16,7 @@ import polars as pl
 from ombud.data.frames import Frame, MappedFile, flat, open_frame, unreadable, without_odd_rows
 from ombud.data.reading import ENDINGS, GRADES, MISSING, NO, YES, Reading, file_type, read_json
 from ombud.data.tables import TABLES
+from ombud.data.values import understand
 from ombud.errors import DataError, PlanError
 from ombud.systems.saved_outputs import ALLOWED, FLAGGED, flagged_labels, saved_form
 
@@ -138,6 +139,8 @@ def read_role(
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
+    if role is None and chosen in {None, "users", "text_groups"}:
+        chosen = _told_role(answers.columns, found, profiles) or chosen
     if chosen in {None, "interactions"} and _is_bare(rows) and not chosen_reading.names:
         return _bare_role(path, answers, frame)
     if chosen is None:
@@ -233,7 +236,7 @@ class _Table:
             self.find_labels()
         said = found.get("truth", "") if role == "decisions" else ""
         taken = {"text", "flagged", "outcome"} & set(found)
-        if said and not taken and self.profiles[said] != "whole":
+        if said and not taken and self.profiles[said] not in {"whole", "number"}:
             own["flagged"] = said
             own.pop("score", None)  # beside a label, a score is how sure it is
         if role == "decisions" and "id" not in own and "text" in found:
@@ -242,15 +245,26 @@ class _Table:
         free = ", ".join([n for n in self.rows.columns if n not in own.values()][:12])
         for one in _NEEDED[role]:
             wide_too = reading.get("items") or (one == "label" and reading.get("labels"))
-            if one not in own and not wide_too:
+            if one not in own and not wide_too and not (one == "id" and reading.get("numbered")):
                 what = f"{one} of the {role.replace('_', ' ')}"
-                hint = " (if each column is an item, write a row per user and item)" * len(wide[:1])
+                many = role == "interactions" and len(self.rows.columns) > _MOST_SYSTEMS
+                hint = " (if each column is an item, write a row per user and item)" * many
+                if role == "decisions":
+                    hint = " (or --read decisions.numbered=true, if rows are those of the texts)"
                 self.ask(f"which column is the {what}? Columns: {free}.",
                          f"--map {one}=COLUMN{hint}")  # fmt: skip
         if role == "decisions" and named and not {"outcome", "flagged", "score"} & set(own):
             self.ask(
                 f"which column says whether a text is flagged? Columns: {free}.",
                 "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)",
+            )
+        score = own.get("score", "")
+        turned = role == "decisions" and {*_tokens(score)} & {*_NAMES["turned"]}
+        if turned and "flagged" not in own and "decisions.score" not in self.answers.columns:
+            self.ask(
+                f"a high value of column {score!r} seems to mean that a text is fine, but ombud "
+                "flags high scores. Add a column with 1 minus it and name that one.",
+                f"--map decisions.score=COLUMN (or {score}, if high values are flagged)",
             )
         for ours in _NAMES["flags"].get(role, ()):
             if ours in own and own[ours] in self.rows.columns:
@@ -270,7 +284,7 @@ class _Table:
             )
         elif reading.get("votes") and texts:
             self.assume("the majority of the votes counts; a tie is unknown")
-        if role == "labels":
+        if role in {"labels", "texts", "text_groups", "users"}:
             self.find_alike()
 
     def systems(self) -> tuple[str, tuple[str, ...]]:
@@ -331,20 +345,24 @@ class _Table:
             self.reading["items"] = [self.found["history"]]
             self.assume(f"column {self.found['history']!r} holds all items of a user")
         for name, profile in self.profiles.items():
-            event = profile == "flag" and _joined(name) in _NAMES["events"]
-            if not event or name in self.own.values():
+            if name in self.own.values() or self.reading.get("where"):
                 continue
             cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars()
-            yes = [one for one in cells.unique().to_list() if one.lower() in YES]
-            if len(yes) != 1 or cells.n_unique() < 2 or self.reading.get("where"):
+            words = sorted(cells.unique().to_list()) if profile in {"flag", "word"} else []
+            shown = [one for one in words if {*_tokens(one)} & {*_NAMES["unused"]}]
+            if profile == "flag" and _joined(name) in _NAMES["events"]:
+                shown = [one for one in words if one.lower() not in YES]
+            yes = ",".join(one for one in words if one not in shown)
+            if not shown or not yes or len(words) > _MOST_WORDS:
                 continue
-            only = f"--read interactions.where={name}={yes[0]}"
+            only = f"--read interactions.where={name}={yes}"
             self.propose(
-                f"is a row with no in column {name!r} an interaction too, so that it counts as "
-                "history?",
-                f"{only} (it is not), or --map rating={name} (it is)", only,
-                {"where": {name: yes[0]}},
-                f"only rows with {yes[0]} in column {name!r} are interactions",
+                f"is a row with {', '.join(shown)} in column {name!r} an interaction too, so that "
+                "it counts as history?",
+                f"{only} (it is not), or --map rating={name} (it is)" if profile == "flag"
+                else f"{only} (it is not), or --read interactions.where={name}={','.join(words)}",
+                only, {"where": {name: yes}},
+                f"only rows with {yes} in column {name!r} are interactions",
             )  # fmt: skip
 
     def find_annotators(self) -> None:
@@ -382,15 +400,26 @@ class _Table:
             taken = {self.own.get("item"), self.found.get("annotator"), self.found.get("user")}
             flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
             graded = [n for n in self.profiles if n not in taken and self.severities(n)]
+            numbers = self.numbers(taken)
             if graded and len(graded) >= len(flags):
                 flags = graded
                 self.ask_severities(graded)
+            elif len(numbers) > max(len(flags), 1):
+                flags = sorted([*flags, *numbers], key=self.rows.columns.index)
+                self.ask_yes_from(numbers[0], "that a label applies")
             if flags and "labels" not in self.reading:
                 for ours in ("label", "yes", "no", "present", "state"):
                     self.own.pop(ours, None)
                 self.reading["labels"] = flags
                 self.assume(f"the columns {', '.join(flags[:6])} are labels, one each")
             return
+        free = [n for n in self.profiles if n not in self.own.values()]
+        also = [n for n in free if {*_spellings(n)} & {*_WORDS["label"]}
+                and _fits("label", self.profiles[n])]  # fmt: skip
+        if also and not {"label", "labels.label"} & set(self.answers.columns):
+            names = [self.own["label"], *also]
+            self.ask(f"which column holds the labels, {' or '.join(map(repr, names))}?",
+                     " or ".join(f"--map labels.label={one}" for one in names))  # fmt: skip
         said = {"yes", "no", "present", "state"} & set(self.own)
         taken = {*self.own.values(), self.found.get("annotator"), self.found.get("user")}
         flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
@@ -408,10 +437,22 @@ class _Table:
             return
         # RecBole writes sequences with spaces.
         marks = " " if file_type(self.path)[0] == ".item" else "|;,"
-        mark = several_in_a_cell(self.rows[self.own["label"]], marks)
+        cells = self.rows[self.own["label"]]
+        mark = several_in_a_cell(cells, marks)
         if mark:
             self.reading["split"] = mark
             self.assume(f"{mark!r} separates several labels in one cell")
+        none = cells.drop_nulls().cast(pl.String).str.strip_chars().unique()
+        said = [one for one in sorted(none.to_list()) if _joined(one) in _NAMES["no_label"]]
+        if said and not self.reading.get("missing"):
+            self.reading["missing"] = said
+            self.assume(f"{said[0]!r} means that an item has no label")
+
+    def numbers(self, taken: set[str | None]) -> list[str]:
+        """Return columns of small numbers, which grade labels, in a file that is called so."""
+        if not any(word in _joined(self.path.stem) for word in _NAMES["tags"]):
+            return []
+        return [n for n, p in self.profiles.items() if p in {"number", "whole"} and n not in taken]
 
     def severities(self, name: str) -> set[str]:
         """Return the words of a column that grades how severe something is; else nothing."""
@@ -505,18 +546,27 @@ class _Table:
 
     def ask_yes_from(self, name: str, what: str) -> None:
         """Ask from which number on a column means yes, unless somebody said so."""
+        flag = f"--read {self.role.replace('_', '-')}.yes_from=0.5"
+        high = _as_number(self.rows[name]).max()
+        least = self.reading.get("yes_from")
+        if isinstance(high, float) and isinstance(least, int | float) and least > high:
+            text = f"no value of column {name!r} is {least:g} or more; the highest is {high:g}."
+            self.ask(text, flag)
         if {"yes_from", "yes", "no"} & set(self.reading):
             return
-        flag = f"--read {self.role.replace('_', '-')}.yes_from=0.5"
-        high = self.rows[name].cast(pl.Float64, strict=False).fill_nan(None).max()
         proposal = flag if isinstance(high, float) and high <= 1 else ""
         asked = f"from which value of column {name!r} on does it mean {what}?"
         said = f"0.5 and more in column {name!r} means {what}"
         self.propose(asked, f"{flag} (or another number)", proposal, {"yes_from": 0.5}, said)
 
     def find_alike(self) -> None:
-        """Ask about labels that differ in capitals and spaces alone."""
-        cells = self.rows.get_column(self.own.get("label", ""), default=pl.Series()).drop_nulls()
+        """Ask about labels and groups that differ in capitals and spaces alone."""
+        label, role = self.role == "labels", self.role.replace("_", "-")
+        names = [n for n in self.rows.columns if {_joined(n), *_tokens(n)} & {*_NAMES["groups"]}]
+        what, name = (
+            ("labels", self.own.get("label", "")) if label else ("groups", *names[:1], "")[:2]
+        )
+        cells = self.rows.get_column(name, default=pl.Series()).drop_nulls()
         if "fold" in self.reading or cells.dtype != pl.String:
             return
         if self.reading.get("split"):
@@ -528,10 +578,16 @@ class _Table:
             return
         shown = ", ".join(map(repr, sorted(alike)[:6]))
         self.propose(
-            f"labels differ in capitals and spaces alone ({shown}). Are they the same?",
-            "--read labels.fold=true (or false)", "--read labels.fold=true", {"fold": True},
-            f"labels that differ in capitals and spaces alone are the same ({shown})",
+            f"{what} differ in capitals and spaces alone ({shown}). Are they the same?",
+            f"--read {role}.fold=true (or false)", f"--read {role}.fold=true", {"fold": True},
+            f"{what} that differ in capitals and spaces alone are the same ({shown})",
         )  # fmt: skip
+
+
+def _as_number(values: pl.Series) -> pl.Series:
+    """Return a column as numbers, where it holds them: 85% is 0.85."""
+    made = understand(values, "number").values if values.dtype == pl.String else values
+    return made.cast(pl.Float64, strict=False).fill_nan(None)
 
 
 def _holds_lists(path: Path) -> bool:
@@ -709,7 +765,7 @@ def _profile(values: pl.Series) -> Profile:
         return "whole"
     # Several ids in one cell: "1003 1017 1040"; not 1 234 567.
     ids = kept.str.contains(r"^[\[(]?\w*\d\w*([ ,;|]+\w*\d\w*)*[\])]?$").all()
-    thousands = kept.str.contains(r"^\d{1,3}([ ,]\d{3})+$").all()
+    thousands = kept.str.contains(r"^\d{1,3}([ ,]\d{3}){1,5}$").all()
     several = (kept.str.count_matches(r"[ ,;|]+") > 1).sum()
     if ids and not thousands and several > len(kept) / 2:
         return "list"
@@ -736,7 +792,8 @@ def _fits(meaning: str, profile: Profile) -> bool:
     if meaning == "history":
         return profile == "list"
     if meaning in {"truth", "flagged", "present", "outcome"}:
-        return profile in {"flag", "whole", "word"} or (meaning, profile) == ("present", "number")
+        graded = profile == "number" and meaning in {"present", "truth"}
+        return graded or profile in {"flag", "whole", "word"}
     if meaning in {"rating", "score"}:
         return profile in {"whole", "number", "flag", "empty"}
     if meaning in {"rank", "yes", "no", "state", "repeat"}:
@@ -758,6 +815,19 @@ def _wide_lists(columns: Sequence[str]) -> tuple[str, ...]:
         if len(order) > 1 and order[0] in {0, 1} and order == list(range(order[0], order[-1] + 1)):
             return tuple(places[place] for place in order)
     return ()
+
+
+def _told_role(
+    columns: Mapping[str, str], found: Mapping[str, str], profiles: Mapping[str, Profile]
+) -> str | None:
+    """Return the role for which somebody named columns that this file has."""
+    units = {"interactions": "user", "recommendations": "user", "decisions": "id"}
+    for ours, theirs in columns.items():
+        role = ours.rpartition(".")[0]
+        here = {one.strip() for one in theirs.split(",")} <= set(profiles)
+        if here and units.get(role) in found:
+            return role
+    return None
 
 
 def _role(
@@ -793,6 +863,9 @@ def _role(
         return "labels"
     named = any(word in own_stem for word in _NAMES["tags"])
     if item and flags and (named or 1 < len(flags) == len(profiles) - 1):
+        return "labels"
+    graded = [n for n, p in profiles.items() if p in {"whole", "number"} and n != found.get("item")]
+    if item and named and 1 < len(graded) == len(profiles) - 1:
         return "labels"
     if "id" in found and found["id"] not in (found.get("user"), found.get("item")):
         if any(name in found for name in ("outcome", "flagged", "score")):

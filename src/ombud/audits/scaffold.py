@@ -125,7 +125,7 @@ class Start:
         if found:
             self.asked.clear()
             for role in self.roles:
-                if role.role == "labels" and not role.questions:
+                if role.role == "labels" and all(one.proposal for one in role.questions):
                     self._label_options(role)
         else:
             try:
@@ -323,7 +323,7 @@ class Start:
         if {"yes", "no"} & set(role.columns) or "state" in role.columns:
             return {}
         judged = "present" in role.columns or role.reading.get("labels")
-        if role.reading.get("votes") and judged:
+        if judged and (role.reading.get("votes") or role.questions):
             return {}
         if judged:
             known = Labels.from_applied(role.source).states
@@ -455,14 +455,7 @@ class Start:
             made = self._recorded(role, systems)
             scores = not {"outcome", "flagged"} & set(role.columns)
             if scores and role.saved in {"pipeline", "replies"}:
-                scores = self.answers.threshold is not None
-                if not scores and "attributeScores" in role.others:
-                    from ombud.systems.moderators.perspective import Perspective
-
-                    self.assumed.append(
-                        f"{role.path.name}: a score of {Perspective.threshold:g} and more is "
-                        "flagged, as in the adapter of Perspective; --threshold sets another"
-                    )
+                scores = self.answers.threshold is not None or "attributeScores" in role.others
             if scores:
                 threshold = self._threshold(role)
                 made = {name: config | {"threshold": threshold} for name, config in made.items()}
@@ -550,6 +543,10 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
         if texts and not labels and {"id", "label"} <= set(again.columns):
             made[made.index(role)] = again
             labels.add("")
+    if "," in answers.columns.get("decisions.flagged", ""):  # one system in each of the columns
+        for role in [one for one in made if one.role == "decisions"]:
+            made.remove(role)
+            made += _decided(role, answers)
     for role in texts:
         if not any(one.role == "decisions" for one in made):
             made += _decided(role, answers)

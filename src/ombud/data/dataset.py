@@ -158,6 +158,10 @@ class Dataset:
         if unknown <= len(shown) / 2:
             return ()
         ids, other = self.interactions.items.ids[:2].tolist(), np.asarray(shown)[~known][0]
+        met = {str(one).casefold() for one in self.interactions.items.ids.tolist()}
+        if sum(str(one).casefold() in met for one in np.asarray(shown)[~known]) > unknown / 2:
+            fault = f"its items differ from those of histories in capitals alone ({other!s})"
+            raise DataError(system, [f"{fault}; write the ids of all files in one way"])
         told = f"they have ids such as {np.asarray(other).item()!r}, and the histories {ids!r}"
         if unknown == len(shown):
             fix = "name the column that has such ids with --map recommendations.item=COLUMN"

@@ -90,7 +90,8 @@ class Reading:
     names
         The names of the columns, for a file without a header row.
     where
-        Read only rows in which these columns have these values, as in ``{model = "A"}``.
+        Read only rows in which these columns have these values, as in ``{model = "A"}``; several
+        values are separated by commas.
     labels
         Columns that are labels, one each, with a flag for every item (wide form).
     split
@@ -175,7 +176,7 @@ class Reading:
     @property
     def reshapes(self) -> bool:
         """Whether rows of the file become other rows."""
-        names = ("labels", "split", "items", "where", "votes", "fold", "numbered")
+        names = ("labels", "split", "items", "where", "votes", "fold", "numbered", "missing")
         return any(getattr(self, name) for name in names)
 
 
@@ -457,6 +458,10 @@ def _layout(sample: bytes, path: Path, reading: Reading, encoding: str) -> _Layo
     rows = _cells(body[:50], separator)
     header = not (rows and len(rows) > 1 and _holds_values(rows))
     quoted = separator != "\t" or bool(re.search(r'(^|\t)"[^\t]*"(\t|$)', "\n".join(body), re.M))
+    # Cells may hold tabs and line breaks: only as quoted ones do all rows have as many.
+    quoted = quoted or len({len(row) for row in rows[:-1]}) == 1 < len(
+        {line.count("\t") for line in body[:50]}
+    )
     whole = plain.lower().replace("_", "-") not in {"utf-8", "utf8", "ascii", "utf-8-sig"}
     whole = whole or encoding == "utf-8-damaged" or len(separator) != 1 or returns
     columns = len(rows[0]) if rows else 0
@@ -518,6 +523,8 @@ def _titles(body: list[str], separator: str) -> int:
 def _holds_values(rows: list[list[str]]) -> bool:
     """Whether the first row holds values like the others, and no names."""
     first = [cell.strip() for cell in rows[0]]
+    if [cell for cell in first if cell] == [str(n) for n in range(sum(map(bool, first)))]:
+        return False  # a matrix was saved: its columns are numbered from 0
     numbers = [bool(re.fullmatch(r"[-+]?[\d.,:/ -]+", cell)) for cell in first]
     if any(re.search(r"[A-Za-z]", cell) for cell in first):
         # Words that come again in their column are values: 17,violence,0.
@@ -707,15 +714,26 @@ def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
     if len(values) > 2 and all(isinstance(one, Mapping) for one in values):
         common = set(values[0]).intersection(*values[1:])
         return [{"id": key, **one} for key, one in found.items()] if common else []
-    if len(values) > 2 and all(isinstance(one, list) for one in values):
+    keys = all(re.search(r"\d", key) for key in found)
+    if len(values) > 2 and keys and all(isinstance(one, float | int | str) for one in values):
+        kind = "flagged" if isinstance(values[0], str) or {*values} <= {0, 1} else "score"
+        return [{"id": key, kind: one} for key, one in found.items()]
+    if len(values) > 1 and all(isinstance(one, list) for one in values):
         parts = [part for one in values for part in one]
+        if keys and len(values) > 2 and parts and all(isinstance(part, Mapping) for part in parts):
+            return [{"user": key, "items": one} for key, one in found.items()]
         if not parts or any(isinstance(part, Mapping | list) for part in parts):
+            return []
+        if not any(re.search(r"\d", key) for key in found) and len(set(map(len, values))) > 1:
+            # {"violence": [17, 4]}: by label, the items that have it.
+            return [{"item": part, "label": key} for key, one in found.items() for part in one]
+        if len(values) < 3:
             return []
         # Names without digits that come again are labels of items: {17: ["violence", "gore"]}.
         words = all(isinstance(part, str) and not re.search(r"\d", part) for part in parts)
         if words and len(set(parts)) <= len(parts) / 2:
             return [{"item": key, "labels": one} for key, one in found.items()]
-        if all(re.search(r"\d", key) for key in found):
+        if keys:
             return [{"user": key, "items": one} for key, one in found.items()]
     return []
 
@@ -768,7 +786,12 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     if reading.numbered:
         lazy = lazy.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
     for column, value in reading.where:
-        lazy = lazy.filter(pl.col(column).cast(pl.String).str.strip_chars() == value)
+        wanted = [value, *(one.strip() for one in value.split(","))]
+        lazy = lazy.filter(pl.col(column).cast(pl.String).str.strip_chars().is_in(wanted))
+    if reading.missing and {"item", "label"} <= set(schema):  # a word that says: no label
+        word = pl.col("label").cast(pl.String).str.strip_chars()
+        none = word.is_in(reading.missing).fill_null(False)
+        lazy = lazy.with_columns(pl.when(none).then(None).otherwise("label").alias("label"))
     if reading.labels:
         lazy = _wide_labels(lazy, reading, [c for c in schema.names() if c not in reading.labels])
     if reading.split:

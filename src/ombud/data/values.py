@@ -52,7 +52,7 @@ def understand(
         whole = _from_floats(values, "id", source, name).values
         values = whole.cast(pl.String)
     if values.dtype.is_float():
-        return Understood(values) if kind == "count" else _from_floats(values, kind, source, name)
+        return _from_floats(values, "id" if kind == "count" else kind, source, name)
     if kind == "time" and values.dtype.is_integer():
         return _epoch(values, reading, source, name, setting)
     if values.dtype != pl.String:

@@ -29,33 +29,22 @@ TABLES: dict[str, dict[str, Any]] = {
     "books": {"record": pl.UInt32, "source": pl.String, "key": pl.String, "work": pl.String},
     "isbns": {"record": pl.UInt32, "isbn": pl.Int64, "form": pl.UInt8, "kind": pl.UInt8},
     "creators": {
-        "record": pl.UInt32,
-        "position": pl.UInt32,
-        "source": pl.String,
-        "author": pl.String,
+        "record": pl.UInt32, "position": pl.UInt32, "source": pl.String, "author": pl.String,
         "name": pl.String,
     },
     "author_names": {"source": pl.String, "author": pl.String, "name": pl.String},
     "author_ids": {"source": pl.String, "author": pl.String, "id": pl.String},
     "authorities": {
-        "authority": pl.UInt32,
-        "source": pl.String,
-        "key": pl.String,
-        "inferred": pl.Boolean,
+        "authority": pl.UInt32, "source": pl.String, "key": pl.String, "inferred": pl.Boolean,
     },
     "authority_names": {"authority": pl.UInt32, "name": pl.String},
     "authority_ids": {"authority": pl.UInt32, "id": pl.String},
     "assertions": {
-        "authority": pl.UInt32,
-        "attribute": pl.String,
-        "value": pl.String,
-        "vocabulary": pl.String,
-        "start": pl.String,
-        "end": pl.String,
-        "inferred": pl.Boolean,
+        "authority": pl.UInt32, "attribute": pl.String, "value": pl.String,
+        "vocabulary": pl.String, "start": pl.String, "end": pl.String, "inferred": pl.Boolean,
     },
     "given": {"source": pl.String, "key": pl.String, "value": pl.String},
-}
+}  # fmt: skip
 """The tables that readers fill."""
 
 

@@ -8,38 +8,14 @@ from ombud.report.display import visible
 from ombud.report.model import Cell, Section, Table
 
 _SIGNS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "[": "{[}",
-    "]": "{]}",
-    "`": r"\textasciigrave{}",
-    "-": "{-}",
-    "\u2212": "$-$",
-    "\u2013": "--",
-    "∞": r"$\infty$",
-    "…": r"\ldots{}",
-    "·": r"$\cdot$",
-    "▲": r"$\blacktriangle$",
-    "▼": r"$\blacktriangledown$",
-    "△": r"$\vartriangle$",
-    "▽": r"$\triangledown$",
-    "⟨": r"$\langle$",
-    "⟩": r"$\rangle$",
-    "\u201c": "``",
-    "\u201d": "''",
-}
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%",
+    "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+    "[": "{[}", "]": "{]}", "`": r"\textasciigrave{}", "-": "{-}", "\u2212": "$-$",
+    "\u2013": "--", "∞": r"$\infty$", "…": r"\ldots{}", "·": r"$\cdot$", "▲": r"$\blacktriangle$",
+    "▼": r"$\blacktriangledown$", "△": r"$\vartriangle$", "▽": r"$\triangledown$",
+    "⟨": r"$\langle$", "⟩": r"$\rangle$", "\u201c": "``", "\u201d": "''",
+}  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
 _LONG = 35
 

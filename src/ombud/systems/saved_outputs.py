@@ -39,6 +39,8 @@ def saved_form(names: Sequence[str]) -> Literal["", "pipeline", "classes", "repl
     ``classes`` and ``severities`` hold scores only, so that a threshold is needed.
     """
     found = set(names)
+    if {"categories", "category_scores"} <= found:
+        return "replies"
     if {"outcome", "flagged"} & found:
         return ""
     if "categoriesAnalysis" in found:
@@ -104,6 +106,9 @@ def _from_records(
         return _nested(records, list(range(1, len(records) + 1)), "row", reading, threshold, name)
     if not isinstance(first, Mapping):
         return None
+    results = first.get("results")
+    if len(records) == 1 and isinstance(results, list) and len(results) > 1:
+        records = [{"model": first.get("model"), "results": [one]} for one in results]
     ids, key = _ids(records, columns)
     inner = [_reply(record) for record in records]
     if isinstance(inner[0], list) and inner[0] and "label" in inner[0][0]:

@@ -54,38 +54,33 @@ _NEIGHBOURS: Space = {"neighbours": Range(5, 200, log=True), "min_neighbours": R
 
 SPACES: dict[str, Space] = {
     "bpr": {
-        "factors": _FACTORS,
-        "epochs": Range(20, 200, log=True),
+        "factors": _FACTORS, "epochs": Range(20, 200, log=True),
         "learning_rate": Range(0.001, 0.1, log=True),
         "regularization": Range(0.0001, 0.1, log=True),
     },
     "explicit-als": {
-        "factors": _FACTORS,
-        "iterations": Range(5, 30),
-        "regularization": Range(0.005, 0.5, log=True),
-        "damping": Range(0.5, 50.0, log=True),
+        "factors": _FACTORS, "iterations": Range(5, 30),
+        "regularization": Range(0.005, 0.5, log=True), "damping": Range(0.5, 50.0, log=True),
     },
     "implicit-als": {
-        "factors": _FACTORS,
-        "iterations": Range(5, 30),
-        "regularization": Range(0.001, 10.0, log=True),
-        "alpha": Range(1.0, 100.0, log=True),
+        "factors": _FACTORS, "iterations": Range(5, 30),
+        "regularization": Range(0.001, 10.0, log=True), "alpha": Range(1.0, 100.0, log=True),
     },
     "item-knn": _NEIGHBOURS,
-    "popular": {"by": Choice(("count", "mean", "damped-mean")), "damping": Range(0.5, 50.0, True)},
+    "popular": {
+        "by": Choice(("count", "mean", "damped-mean")), "damping": Range(0.5, 50.0, True),
+    },
     "spark-als": {
-        "factors": _FACTORS,
-        "iterations": Range(5, 30),
+        "factors": _FACTORS, "iterations": Range(5, 30),
         "regularization": Range(0.005, 1.0, log=True),
     },
     "svd": {
-        "factors": _FACTORS,
-        "epochs": Range(10, 60, log=True),
+        "factors": _FACTORS, "epochs": Range(10, 60, log=True),
         "learning_rate": Range(0.001, 0.03, log=True),
         "regularization": Range(0.005, 0.2, log=True),
     },
     "user-knn": _NEIGHBOURS,
-}
+}  # fmt: skip
 """The default space of each model."""
 
 # Zero itself would make neighbours of users with nothing in common.
@@ -93,23 +88,20 @@ _SIMILAR = Range(1e-6, 0.1)
 
 PUBLISHED: dict[str, Space] = {
     "bpr": {
-        "factors": Range(5, 250),
-        "regularization": Range(0.0, 0.25),
+        "factors": Range(5, 250), "regularization": Range(0.0, 0.25),
         "learning_rate": Range(0.0001, 0.1),
     },
     "explicit-als": {
-        "factors": Range(5, 300),
-        "regularization": Range(1e-6, 5.0, log=True),
+        "factors": Range(5, 300), "regularization": Range(1e-6, 5.0, log=True),
         "damping": Range(0.0, 25.0),
     },
     "implicit-als": {
-        "factors": Range(5, 500),
-        "regularization": Range(1e-6, 5.0, log=True),
+        "factors": Range(5, 500), "regularization": Range(1e-6, 5.0, log=True),
         "alpha": Range(1.0, 50.0),
     },
     "item-knn": {"neighbours": Range(5, 250), "min_similarity": _SIMILAR},
     "user-knn": {"neighbours": Range(5, 500), "min_similarity": _SIMILAR},
-}
+}  # fmt: skip
 """The ranges of Ekstrand and Kluver; one regularization stands for users and items."""
 
 

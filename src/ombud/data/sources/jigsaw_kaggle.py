@@ -24,28 +24,18 @@ IDENTITY_COLUMNS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("gender", "women"): ("female",),
     ("religion", "christian"): ("christian",),
     ("religion", "non-christian"): (
-        "atheist",
-        "buddhist",
-        "hindu",
-        "jewish",
-        "muslim",
-        "other_religion",
+        "atheist", "buddhist", "hindu", "jewish", "muslim", "other_religion",
     ),
     ("sexuality", "lgbt"): (
-        "bisexual",
-        "homosexual_gay_or_lesbian",
-        "other_gender",
-        "other_sexual_orientation",
+        "bisexual", "homosexual_gay_or_lesbian", "other_gender", "other_sexual_orientation",
         "transgender",
     ),
     ("sexuality", "straight"): ("heterosexual",),
     ("disability", "disability"): (
-        "intellectual_or_learning_disability",
-        "other_disability",
-        "physical_disability",
+        "intellectual_or_learning_disability", "other_disability", "physical_disability",
         "psychiatric_or_mental_illness",
     ),
-}
+}  # fmt: skip
 """For each attribute and group, the columns of the data set that stand for it."""
 
 

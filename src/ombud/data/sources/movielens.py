@@ -42,60 +42,22 @@ _AGES = {
     "56": "56 and over",
 }
 _OCCUPATIONS = [
-    "other",
-    "academic/educator",
-    "artist",
-    "clerical/admin",
-    "college/grad student",
-    "customer service",
-    "doctor/health care",
-    "executive/managerial",
-    "farmer",
-    "homemaker",
-    "K-12 student",
-    "lawyer",
-    "programmer",
-    "retired",
-    "sales/marketing",
-    "scientist",
-    "self-employed",
-    "technician/engineer",
-    "tradesman/craftsman",
-    "unemployed",
-    "writer",
-]
+    "other", "academic/educator", "artist", "clerical/admin", "college/grad student",
+    "customer service", "doctor/health care", "executive/managerial", "farmer", "homemaker",
+    "K-12 student", "lawyer", "programmer", "retired", "sales/marketing", "scientist",
+    "self-employed", "technician/engineer", "tradesman/craftsman", "unemployed", "writer",
+]  # fmt: skip
 _GENRES_100K = (
-    "unknown",
-    "Action",
-    "Adventure",
-    "Animation",
-    "Children's",
-    "Comedy",
-    "Crime",
-    "Documentary",
-    "Drama",
-    "Fantasy",
-    "Film-Noir",
-    "Horror",
-    "Musical",
-    "Mystery",
-    "Romance",
-    "Sci-Fi",
-    "Thriller",
-    "War",
-    "Western",
-)
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary",
+    "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi",
+    "Thriller", "War", "Western",
+)  # fmt: skip
 _NO_GENRE = ("(no genres listed)", "unknown", "")
 _NAMES_100K = {"u.data": "ratings", "u.item": "movies", "u.user": "users"}
 _MEMBERS = (
-    "ratings.csv",
-    "links.csv",
-    "movies.csv",
-    "ratings.dat",
-    "movies.dat",
-    "users.dat",
+    "ratings.csv", "links.csv", "movies.csv", "ratings.dat", "movies.dat", "users.dat",
     *_NAMES_100K,
-)
+)  # fmt: skip
 
 
 _DESCRIBED = {"user": pl.Int64, "gender": pl.String, "age": pl.String, "occupation": pl.String}
