@@ -469,12 +469,103 @@ REFUSED += [
      [], "--read recommendations.where=COLUMN=VALUE"),
     ("ids that no text has", lambda: {
         "texts.csv": texts(),
-        "decisions.csv": table([["id", "flagged"], *([n + 5000, 1] for n, _, _ in TEXTS)])},
+        "decisions.csv": table([["id", "flagged"], *([n + 5000, n % 2] for n, _, _ in TEXTS)])},
      [], "--map texts.id=COLUMN"),
     ("a matrix of users and items", lambda: {
         "matrix.csv": table([["user", *ITEMS], *([u, *(i % 5 for i in ITEMS)] for u in USERS)]),
         "labels.csv": one_hot(), "recs.csv": lists()},
      ["--as", "interactions=matrix.csv"], "write a row per user and item"),
+]  # fmt: skip
+
+
+LISTED += [
+    ("lists of objects by user in JSON; a row without a user", lambda: {
+        "ratings.csv": history() + ",5,3,1700000000\n", "labels.csv": tags(),
+        "recs.json": json.dumps({u: [{"item": i, "score": -n} for n, i in enumerate(one)]
+            for u, one in LISTS["alpha"].items()})}, NO),
+    ("items by label in JSON; a matrix of lists with the user as index", lambda: {
+        "ratings.csv": history(),
+        "labels.json": json.dumps({t: [i for i in ITEMS if t in TAGS[i]] for t in WARNINGS}),
+        "recs.csv": table([["", *range(10)], *([u, *LISTS["alpha"][u]] for u in USERS)])},
+     [*NO, "--map", "user=index"]),
+    ("impressions among the events; labels with spaces between", lambda: {
+        "log.csv": table([["user", "item", "event"],
+            *([u, i, "click" if i % 2 else "purchase"] for u, i, _, _ in HISTORY),
+            *([u, i, "impression"] for u in USERS for i in ITEMS if i not in SEEN[u])]),
+        "labels.csv": table([["item", "tags"],
+            *([i, " ".join(TAGS[i])] for i in ITEMS if TAGS[i])]),
+        "recs.csv": lists()},
+     [*NO, "--read", "interactions.where=event=click,purchase", "--read", "labels.split= "]),
+    ("a catalog with genres and warnings; the word none", lambda: {
+        "ratings.csv": history(), "recs.csv": lists(),
+        "catalog.csv": table([["item", "title", "genres", "content_warnings"], *([i, f"F {i}",
+            "drama|war" if i % 2 else "war", "; ".join(TAGS[i]) or "none"] for i in ITEMS)])},
+     [*NO, "--map", "labels.label=content_warnings"]),
+    ("severities from 0 to 3 in a column for each label", lambda: {
+        "ratings.csv": history(), "recs.csv": lists(),
+        "warnings.csv": table([["item", *WARNINGS],
+            *([i, *((t in TAGS[i]) * (1 + i % 3) for t in WARNINGS)] for i in ITEMS)])},
+     ["--read", "labels.yes_from=1"]),
+    ("percentages in a column for each label; ids with spaces between", lambda: {
+        "ratings.csv": history(),
+        "warnings.csv": table([["item", *WARNINGS],
+            *([i, *("85%" if t in TAGS[i] else "10%" for t in WARNINGS)] for i in ITEMS)]),
+        "submission.csv": table([["customer_id", "prediction"],
+            *([u, " ".join(map(str, LISTS["alpha"][u]))] for u in USERS)])},
+     ["--read", "labels.yes_from=0.5"]),
+    ("two columns of items after a join; a column that says absent", lambda: {
+        "ratings.csv": table([["user", "item_x", "item_y"],
+            *([u, i, 61 - i] for u, i, _, _ in HISTORY)]), "recs.csv": lists(),
+        "labels.csv": table([["item", "label", "absent"],
+            *([i, t, t not in TAGS[i]] for i in ITEMS for t in WARNINGS)])},
+     ["--map", "interactions.item=item_x", "--read", "labels.yes=false"]),
+]  # fmt: skip
+MODERATED += [
+    ("tabs and line breaks within quotes, in UTF-16", lambda: {
+        "texts.txt": "id\ttext\tlabel\n".encode("utf-16") + "".join(
+            f'{n}\t"one\n""two""; tab\t{n}"\t{int(b)}\n' for n, _, b in TEXTS).encode("utf-16-le"),
+        "flags.csv": flags()}, []),
+    ("one reply of OpenAI about all texts", lambda: {
+        "texts.csv": texts(), "replies.json": json.dumps({"id": "modr-1", "model": "omni",
+            "results": [{"flagged": FLAGS[n], "categories": {"hate": FLAGS[n]},
+                "category_scores": {"hate": SCORES[n]}} for n, _, _ in TEXTS]})}, []),
+    ("decisions by id in JSON; a share of raters", lambda: {
+        "texts.csv": table([["id", "text", "toxicity"],
+            *([n, t, 0.8 if b else n % 5 / 10] for n, t, b in TEXTS)]),
+        "decisions.json": json.dumps(FLAGS)}, ["--read", "texts.yes_from=0.5"]),
+    ("decisions without ids in the order of the texts", lambda: {
+        "texts.csv": texts(), "dec.csv": table([["flagged"], *([FLAGS[n]] for n, _, _ in TEXTS)])},
+     ["--as", "decisions=dec.csv", "--read", "decisions.numbered=true"]),
+    ("a column for each system in a file of decisions; keep", lambda: {
+        "texts.csv": texts(),
+        "dec.csv": table([["id", "keep"], *([n, int(not FLAGS[n])] for n, _, _ in TEXTS)])},
+     ["--read", "decisions.yes=0"]),
+]  # fmt: skip
+REFUSED += [
+    ("a score of how safe a text is", lambda: {
+        "texts.csv": texts(),
+        "dec.csv": table([["id", "safe_score"], *([n, 1 - SCORES[n]] for n, _, _ in TEXTS)])},
+     ["--threshold", "0.5"], "--map decisions.score=COLUMN"),
+    ("decisions about flagged texts only", lambda: {
+        "texts.csv": texts(), "dec.csv": table([["id", "decision"],
+            *([n, "removed"] for n, _, _ in TEXTS if FLAGS[n])])},
+     [], "--read decisions.yes=removed (all were flagged)"),
+    ("ids in other capitals", lambda: {
+        "ratings.csv": table([["user", "item"], *([u, f"f-{i}"] for u, i, _, _ in HISTORY)]),
+        "labels.csv": table([["item", "label"], *([f"f-{i}", t] for i in ITEMS for t in TAGS[i])]),
+        "recs.csv": spelled("user,item,rank", lambda i: f"F-{i}")}, NO, "in capitals alone"),
+    ("groups that differ in spaces", lambda: {
+        "texts.csv": table([["id", "text", "label", "group"],
+            *([n, t, int(b), "women " if n % 3 else "women"] for n, t, b in TEXTS)]),
+        "dec.csv": flags()}, [], "--read texts.fold=true"),
+    ("a number from which on no label applies", lambda: {
+        "ratings.csv": history(), "recs.csv": lists(), "warnings.csv": table([["item", *WARNINGS],
+            *([i, *((t in TAGS[i]) / 2 + 0.1 for t in WARNINGS)] for i in ITEMS)])},
+     ["--read", "labels.yes_from=50"], "the highest is 0.6"),
+    ("replies of Perspective without a threshold", lambda: {
+        "texts.csv": texts(), "r.jsonl": "\n".join(json.dumps({"id": n, "attributeScores":
+            {"TOXICITY": {"summaryScore": {"value": SCORES[n]}}}}) for n, _, _ in TEXTS)},
+     [], "--threshold NUMBER"),
 ]  # fmt: skip
 
 

@@ -436,8 +436,9 @@ class _Table:
             self.reading["split"] = ","
             return
         # RecBole writes sequences with spaces.
-        marks = " " if file_type(self.path)[0] == ".item" else "|;,"
         cells = self.rows[self.own["label"]]
+        hashed = cells.drop_nulls().cast(pl.String).str.starts_with("#").all()
+        marks = " " if hashed or file_type(self.path)[0] == ".item" else "|;,"
         mark = several_in_a_cell(cells, marks)
         if mark:
             self.reading["split"] = mark
@@ -510,6 +511,14 @@ class _Table:
                 self.own.setdefault("score", theirs)
             return
         turned = any(word in _NAMES["turned"] for word in _spellings(theirs))
+        only = {*YES, *FLAGGED} if len(open_words) == 1 and ours == "flagged" else set()
+        if open_words & only:
+            (word,) = open_words
+            self.ask(
+                f"column {theirs!r} flags every text. Add rows for texts that were not flagged, if "
+                "the file leaves them out.", f"--read decisions.yes={word} (all were flagged)",
+            )  # fmt: skip
+            return
         known = words <= {*YES, *NO, *MISSING}
         given = {word.strip().lower() for word in self.answers.yes_values}
         if given & words and (not known or turned):
@@ -563,9 +572,8 @@ class _Table:
         """Ask about labels and groups that differ in capitals and spaces alone."""
         label, role = self.role == "labels", self.role.replace("_", "-")
         names = [n for n in self.rows.columns if {_joined(n), *_tokens(n)} & {*_NAMES["groups"]}]
-        what, name = (
-            ("labels", self.own.get("label", "")) if label else ("groups", *names[:1], "")[:2]
-        )
+        what, name = "labels" if label else "groups", next(iter(names), "")
+        name = self.own.get("label", "") if label else name
         cells = self.rows.get_column(name, default=pl.Series()).drop_nulls()
         if "fold" in self.reading or cells.dtype != pl.String:
             return

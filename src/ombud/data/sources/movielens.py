@@ -33,14 +33,9 @@ CITATION = (
     "ACM Transactions on Interactive Intelligent Systems 5, 4, Article 19. doi:10.1145/2827872"
 )
 _AGES = {
-    "1": "under 18",
-    "18": "18-24",
-    "25": "25-34",
-    "35": "35-44",
-    "45": "45-49",
-    "50": "50-55",
+    "1": "under 18", "18": "18-24", "25": "25-34", "35": "35-44", "45": "45-49", "50": "50-55",
     "56": "56 and over",
-}
+}  # fmt: skip
 _OCCUPATIONS = [
     "other", "academic/educator", "artist", "clerical/admin", "college/grad student",
     "customer service", "doctor/health care", "executive/managerial", "farmer", "homemaker",

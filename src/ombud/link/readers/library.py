@@ -226,21 +226,16 @@ _TEXTS = pl.List(pl.String)
 _KEY = pl.Struct({"key": pl.String})
 _FIELDS: dict[str, dict[str, Any]] = {
     "edition": {
-        "key": pl.String,
-        "isbn_10": _TEXTS,
-        "isbn_13": _TEXTS,
-        "authors": pl.List(_KEY),
+        "key": pl.String, "isbn_10": _TEXTS, "isbn_13": _TEXTS, "authors": pl.List(_KEY),
         "works": pl.List(_KEY),
     },
     "work": {"key": pl.String, "authors": pl.List(pl.Struct({"author": _KEY}))},
     "author": {
-        "key": pl.String,
-        "name": pl.String,
-        "personal_name": pl.String,
+        "key": pl.String, "name": pl.String, "personal_name": pl.String,
         "alternate_names": _TEXTS,
         "remote_ids": pl.Struct(dict.fromkeys(("viaf", "wikidata", "lc_naf", "isni"), pl.String)),
     },
-}
+}  # fmt: skip
 _REMOTE_IDS = {"viaf": "viaf", "wikidata": "wikidata", "lc_naf": "lccn", "isni": "isni"}
 
 
