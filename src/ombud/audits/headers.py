@@ -444,10 +444,10 @@ class _Table:
             self.reading["split"] = mark
             self.assume(f"{mark!r} separates several labels in one cell")
         none = cells.drop_nulls().cast(pl.String).str.strip_chars().unique()
-        said = [one for one in sorted(none.to_list()) if _joined(one) in _NAMES["no_label"]]
-        if said and not self.reading.get("missing"):
-            self.reading["missing"] = said
-            self.assume(f"{said[0]!r} means that an item has no label")
+        nothing = [one for one in sorted(none.to_list()) if _joined(one) in _NAMES["no_label"]]
+        if nothing and not self.reading.get("missing"):
+            self.reading["missing"] = nothing
+            self.assume(f"{nothing[0]!r} means that an item has no label")
 
     def numbers(self, taken: set[str | None]) -> list[str]:
         """Return columns of small numbers, which grade labels, in a file that is called so."""
@@ -571,8 +571,8 @@ class _Table:
     def find_alike(self) -> None:
         """Ask about labels and groups that differ in capitals and spaces alone."""
         label, role = self.role == "labels", self.role.replace("_", "-")
-        names = [n for n in self.rows.columns if {_joined(n), *_tokens(n)} & {*_NAMES["groups"]}]
-        what, name = "labels" if label else "groups", next(iter(names), "")
+        called = [n for n in self.rows.columns if {_joined(n), *_tokens(n)} & {*_NAMES["groups"]}]
+        what, name = "labels" if label else "groups", next(iter(called), "")
         name = self.own.get("label", "") if label else name
         cells = self.rows.get_column(name, default=pl.Series()).drop_nulls()
         if "fold" in self.reading or cells.dtype != pl.String:
