@@ -217,6 +217,31 @@ def test_groups_have_tipping_points_of_their_own(tmp_path: Path, engine: str) ->
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_only_a_disputed_label_is_undefined_because_of_disputes(
+    tmp_path: Path, engine: str
+) -> None:
+    votes = [(i, "often yes", 4, 0) for i in range(100)]
+    votes += [(i, "disputed", 2 + 2 * (i % 2), 2 - 2 * (i % 2)) for i in range(100)]
+    votes += [(i, "usual", 4 * (i % 2), 4 - 4 * (i % 2)) for i in range(100)]
+    some = tables() | {
+        "labels": pl.DataFrame(votes, schema=["item", "label", "yes", "no"], orient="row")
+    }
+    for name, frame in some.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    paths = {"interactions": "history", "labels": "labels"}
+    plan = {
+        "data": {key: str(tmp_path / f"{name}.parquet") for key, name in paths.items()},
+        "systems": {"one": {"type": "recorded", "path": str(tmp_path / "one.parquet")}},
+        "metrics": [{"name": "share-gap", "k": 8}],
+        "engine": {"type": engine},
+    }
+    result = Audit.from_plan(Plan.from_dict(plan)).run()
+    why = {e.label: e.reason for e in result.select("share-gap(k=8)") if not e.group}
+    assert "annotators disagree" in why["disputed"]
+    assert "add rows that say no" in why["often yes"]
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
 def test_systems_and_extreme_groups_have_tipping_points(tmp_path: Path, engine: str) -> None:
     """The second system shows every other user items that are seldom labeled so."""
     some = tables()
