@@ -310,7 +310,7 @@ def test_systems_and_extreme_groups_have_tipping_points(tmp_path: Path, engine: 
     ]  # fmt: skip
     assert all(e.tipping is None for e in groups)
     clear = [e for e in groups if e.interval and e.interval[0] * e.interval[1] > 0]
-    assert clear and all("not counted for both sides" in e.details["no_tipping"] for e in clear)
+    assert clear and all("not known for both sides" in e.details["no_tipping"] for e in clear)
 
 
 def test_systems_that_measured_different_users_have_a_reason_instead(tmp_path: Path) -> None:
@@ -340,4 +340,4 @@ def test_systems_that_measured_different_users_have_a_reason_instead(tmp_path: P
     result = Audit.from_plan(Plan.from_dict(plan)).run()
     (e,) = [one for one in result.select(kind="gap") if one.against == "two"]
     assert e.tipping is None
-    assert "the systems measured different users" in e.details["no_tipping"]
+    assert "the systems were measured on different users" in e.details["no_tipping"]
