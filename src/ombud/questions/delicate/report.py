@@ -96,7 +96,8 @@ def _texts(e: Estimate, context: Context) -> str:
         "language": "texts in",
         "risk": "texts of risk",
     }
-    return f"{before[kind]} {value}" if kind in before else plain((context.names.members(e.group),))
+    rated = value.replace("-", " ") if kind == "severity" else value
+    return f"{before[kind]} {rated}" if kind in before else plain((context.names.members(e.group),))
 
 
 def _is_told(e: Estimate) -> bool:
