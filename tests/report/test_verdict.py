@@ -217,7 +217,7 @@ def test_comparisons_without_a_tipping_point_are_named() -> None:
     every = verdict(*(ratio(2.5, group, tipping=declared) for group in ("women", "men")))
     for made, named in ((some, True), (every, False)):
         said = " ".join(plain(text) for text in made.changes)
-        assert "would reverse if unlabeled recommended items" in said
+        assert "the label were less than" in said
         assert ("not computed, because the systems measured different users" in said) == named
 
 
@@ -226,7 +226,7 @@ def test_a_point_below_what_is_assumed_reverses_below_it() -> None:
     turned = replace(REVERSED, recommended=1.4, history=0.6, decides=False)
     made = verdict(gap(0.07, tipping=turned))
     said = plain(made.changes[0])
-    assert "carried the label more than 1.4 times" in said and "it less than 0.6 times" in said
+    assert "label were more than 1.4 times" in said and "or less than 0.6 times" in said
 
 
 def test_reference_systems_never_lead() -> None:
@@ -271,6 +271,24 @@ def test_a_group_and_the_average_that_it_drives_are_one_finding() -> None:
     assert "No other age group" in plain(finding.evidence)
     everywhere = verdict(gap(0.07), gap(0.2, group="age=18-24"), gap(0.1, group="age=25-34"))
     assert [f.estimate.group for f in everywhere.findings] == [""]
+
+
+def test_each_measure_counts_in_its_own_direction_and_each_group_is_a_story() -> None:
+    """Where another measure of the question has labels, and counts the other direction."""
+
+    def recall(value: float, group: str) -> Estimate:
+        levels = {"level": 0.6 + value, "other_level": 0.6}
+        about = {"kind": "gap", "against": "texts outside the group", "unit": "text"}
+        key = "detection-recall"
+        return gap(value, "", group=group, metric="recall", key=key, details=levels, **about)
+
+    swapped = gap(0.05, "gender", metric="changed", key="swap/flips-changed", null=None)
+    groups = (recall(-0.3, "topic=age"), recall(-0.2, "topic=politics"), recall(0.2, "topic=law"))
+    made = verdict(*groups, swapped.replace(details={}, unit="text"))
+    assert (made.family.tested, made.family.harmful) == (4, 3)
+    assert "3 of 4 comparisons show a significant difference in the dir" in made.family.sentence
+    assert [f.estimate.group for f in made.findings] == ["topic=age", "topic=politics", ""]
+    assert not any(f.related for f in made.findings)
 
 
 def test_contrasts_with_others_are_no_findings() -> None:
