@@ -297,6 +297,17 @@ def test_contrasts_with_others_are_no_findings() -> None:
     assert made.family.tested == 1 and not made.findings
 
 
+def test_without_a_question_contrasts_count_where_groups_have_no_reference() -> None:
+    def recall(group: str, **about: Any) -> Estimate:
+        return gap(0.2, "", group=group, key="recall", metric="recall", **about)
+
+    contrast = recall("age=18-24", kind="gap", against="others")
+    alone = verdict(recall("age=18-24", null=None), contrast)
+    assert alone.name == "general" and alone.family.estimates == (contrast,)
+    referred = recall("age=18-24")
+    assert verdict(referred, contrast).family.estimates == (referred,)
+
+
 def test_the_same_verdict_and_count_everywhere() -> None:
     page = build_page(result(ratio(2.5, "women"), ratio(1.0, "men"), ratio(None, "lgbt")))
     assert page.verdict is not None
