@@ -326,6 +326,11 @@ def test_terminal_output_is_at_most_25_lines_and_names_findings() -> None:
     page = build_page(result(*many))
     assert len(terminal_lines(page)) <= 24
     assert any("more findings in the report" in line for line in terminal_lines(page))
+    # Systems without a finding are listed only as far as there is room for what follows them.
+    systems = [ratio(1.0, "women", f"a system with a long name {j} " * 4) for j in range(9)]
+    for most in range(8, 25):
+        lines = terminal_lines(build_page(result(*systems)), most=most)
+        assert len(lines) <= most and any(line.startswith("Next: ") for line in lines)
 
 
 def test_hostile_names_stay_names() -> None:
