@@ -252,6 +252,18 @@ def test_what_blocks_cannot_do_is_refused(lake: Path, tmp_path: Path, more: dict
     assert not (tmp_path / "out").exists()
 
 
+def test_how_a_file_is_written_is_refused_and_not_ignored(lake: Path, tmp_path: Path):
+    more = plan_of(lake, engine={"type": "stream"})
+    more["systems"]["s1"]["reading"] = {"best": "lowest"}
+    more["data"]["reading"] = {"interactions": {"where": {"set": "a"}}, "labels": {"fold": True}}
+    with pytest.raises(PlanError) as refused:
+        run(lake, tmp_path / "out", **more)
+    said = "an audit in blocks reads only files in the standard form"
+    for place in ("systems.s1.reading", "data.reading.interactions"):
+        assert f"{place}: {said}" in str(refused.value)
+    assert str(refused.value).count(said) == 2  # labels are read at once, as in memory
+
+
 def _broken(lake: Path, tmp_path: Path, fault: str) -> str:
     path = tmp_path / "parts"
     path.mkdir()

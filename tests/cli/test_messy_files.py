@@ -323,6 +323,8 @@ REFUSED: list[tuple[str, Callable[[], Files], list[str], str]] = [
      ["--yes-values", "0"], "--read texts.yes=0"),
     ("a setting that is neither true nor false", lambda: {
         "texts.csv": texts(), "dec.csv": flags()}, ["--read", "texts.votes=yes"], "votes is 'yes'"),
+    ("a number that is none", lambda: {"texts.csv": texts(), "dec.csv": flags()},
+     ["--read", "texts.yes_from=1.2.3"], "yes_from is '1.2.3'"),
 ]  # fmt: skip
 
 

@@ -20,6 +20,8 @@ from ombud.data import (
     Texts,
     Vocabulary,
 )
+from ombud.data.frames import MappedFile
+from ombud.data.reading import Reading
 from ombud.errors import DataError, PlanError
 
 YES, NO, DISPUTED, UNKNOWN = 1, 0, -1, -2
@@ -126,6 +128,14 @@ def test_lists_by_hand() -> None:
 def test_lists_without_rank_follow_the_score() -> None:
     lists = Recommendations.from_frame({"user": [1, 1], "item": [5, 6], "score": [0.1, 0.2]})
     assert lists.to_frame()["item"].to_list() == [6, 5]
+
+
+def test_copied_rows_do_not_turn_lists_of_distances_around() -> None:
+    lists = {"user": [1, 1, 1], "item": [5, 6, 6], "score": [0.1, 0.9, 0.9]}
+    lowest = MappedFile(pl.DataFrame(lists), reading=Reading(best="lowest"))
+    found = Recommendations.from_frame(lowest)
+    assert found.catalogue.take(found.items[0]).tolist() == [5, 6]
+    assert [one.count for one in found.exclusions] == [1]
 
 
 def test_lists_refuse_repeats() -> None:

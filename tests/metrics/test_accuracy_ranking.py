@@ -75,7 +75,7 @@ def test_users_without_a_relevant_item_or_a_list_are_counted():
     rows = Precision(2).measure(lists, data)
     assert rows.ids.tolist() == ["a"]
     assert [(e.count, e.of, e.reason.split(" (")[0]) for e in rows.exclusions] == [
-        (2, 4, "no relevant held-out item"),
+        (2, 4, "no held-out item"),
         (1, 4, "no list was recommended"),
     ]
     charged = Precision(2, no_list="zero").measure(lists, data)

@@ -217,6 +217,31 @@ def test_groups_have_tipping_points_of_their_own(tmp_path: Path, engine: str) ->
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_only_a_disputed_label_is_undefined_because_of_disputes(
+    tmp_path: Path, engine: str
+) -> None:
+    votes = [(i, "often yes", 4, 0) for i in range(100)]
+    votes += [(i, "disputed", 2 + 2 * (i % 2), 2 - 2 * (i % 2)) for i in range(100)]
+    votes += [(i, "usual", 4 * (i % 2), 4 - 4 * (i % 2)) for i in range(100)]
+    some = tables() | {
+        "labels": pl.DataFrame(votes, schema=["item", "label", "yes", "no"], orient="row")
+    }
+    for name, frame in some.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    paths = {"interactions": "history", "labels": "labels"}
+    plan = {
+        "data": {key: str(tmp_path / f"{name}.parquet") for key, name in paths.items()},
+        "systems": {"one": {"type": "recorded", "path": str(tmp_path / "one.parquet")}},
+        "metrics": [{"name": "share-gap", "k": 8}],
+        "engine": {"type": engine},
+    }
+    result = Audit.from_plan(Plan.from_dict(plan)).run()
+    why = {e.label: e.reason for e in result.select("share-gap(k=8)") if not e.group}
+    assert "annotators disagree" in why["disputed"]
+    assert "add rows that say no" in why["often yes"]
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
 def test_systems_and_extreme_groups_have_tipping_points(tmp_path: Path, engine: str) -> None:
     """The second system shows every other user items that are seldom labeled so."""
     some = tables()
@@ -285,7 +310,7 @@ def test_systems_and_extreme_groups_have_tipping_points(tmp_path: Path, engine: 
     ]  # fmt: skip
     assert all(e.tipping is None for e in groups)
     clear = [e for e in groups if e.interval and e.interval[0] * e.interval[1] > 0]
-    assert clear and all("not counted for both sides" in e.details["no_tipping"] for e in clear)
+    assert clear and all("not known for both sides" in e.details["no_tipping"] for e in clear)
 
 
 def test_systems_that_measured_different_users_have_a_reason_instead(tmp_path: Path) -> None:
@@ -315,4 +340,4 @@ def test_systems_that_measured_different_users_have_a_reason_instead(tmp_path: P
     result = Audit.from_plan(Plan.from_dict(plan)).run()
     (e,) = [one for one in result.select(kind="gap") if one.against == "two"]
     assert e.tipping is None
-    assert "the systems measured different users" in e.details["no_tipping"]
+    assert "the systems were measured on different users" in e.details["no_tipping"]

@@ -217,7 +217,7 @@ def test_comparisons_without_a_tipping_point_are_named() -> None:
     every = verdict(*(ratio(2.5, group, tipping=declared) for group in ("women", "men")))
     for made, named in ((some, True), (every, False)):
         said = " ".join(plain(text) for text in made.changes)
-        assert "would reverse if unlabeled recommended items" in said
+        assert "the label were less than" in said
         assert ("not computed, because the systems measured different users" in said) == named
 
 
@@ -226,7 +226,7 @@ def test_a_point_below_what_is_assumed_reverses_below_it() -> None:
     turned = replace(REVERSED, recommended=1.4, history=0.6, decides=False)
     made = verdict(gap(0.07, tipping=turned))
     said = plain(made.changes[0])
-    assert "carried the label more than 1.4 times" in said and "it less than 0.6 times" in said
+    assert "label were more than 1.4 times" in said and "or less than 0.6 times" in said
 
 
 def test_reference_systems_never_lead() -> None:
@@ -273,10 +273,39 @@ def test_a_group_and_the_average_that_it_drives_are_one_finding() -> None:
     assert [f.estimate.group for f in everywhere.findings] == [""]
 
 
+def test_each_measure_counts_in_its_own_direction_and_each_group_is_a_story() -> None:
+    """Where another measure of the question has labels, and counts the other direction."""
+
+    def recall(value: float, group: str) -> Estimate:
+        levels = {"level": 0.6 + value, "other_level": 0.6}
+        about = {"kind": "gap", "against": "texts outside the group", "unit": "text"}
+        key = "detection-recall"
+        return gap(value, "", group=group, metric="recall", key=key, details=levels, **about)
+
+    swapped = gap(0.05, "gender", metric="changed", key="swap/flips-changed", null=None)
+    groups = (recall(-0.3, "topic=age"), recall(-0.2, "topic=politics"), recall(0.2, "topic=law"))
+    made = verdict(*groups, swapped.replace(details={}, unit="text"))
+    assert (made.family.tested, made.family.harmful) == (4, 3)
+    assert "3 of 4 comparisons show a significant difference in the dir" in made.family.sentence
+    assert [f.estimate.group for f in made.findings] == ["topic=age", "topic=politics", ""]
+    assert not any(f.related for f in made.findings)
+
+
 def test_contrasts_with_others_are_no_findings() -> None:
     contrast = gap(0.2, group="age=18-24", kind="gap", against="others")
     made = verdict(gap(0.0), contrast)
     assert made.family.tested == 1 and not made.findings
+
+
+def test_without_a_question_contrasts_count_where_groups_have_no_reference() -> None:
+    def recall(group: str, **about: Any) -> Estimate:
+        return gap(0.2, "", group=group, key="recall", metric="recall", **about)
+
+    contrast = recall("age=18-24", kind="gap", against="others")
+    alone = verdict(recall("age=18-24", null=None), contrast)
+    assert alone.name == "general" and alone.family.estimates == (contrast,)
+    referred = recall("age=18-24")
+    assert verdict(referred, contrast).family.estimates == (referred,)
 
 
 def test_the_same_verdict_and_count_everywhere() -> None:
@@ -297,6 +326,11 @@ def test_terminal_output_is_at_most_25_lines_and_names_findings() -> None:
     page = build_page(result(*many))
     assert len(terminal_lines(page)) <= 24
     assert any("more findings in the report" in line for line in terminal_lines(page))
+    # Systems without a finding are listed only as far as there is room for what follows them.
+    systems = [ratio(1.0, "women", f"a system with a long name {j} " * 4) for j in range(9)]
+    for most in range(8, 25):
+        lines = terminal_lines(build_page(result(*systems)), most=most)
+        assert len(lines) <= most and any(line.startswith("Next: ") for line in lines)
 
 
 def test_hostile_names_stay_names() -> None:

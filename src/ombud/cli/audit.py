@@ -132,7 +132,7 @@ def _answers(options: FileOptions, accept: bool) -> Answers:
             made = value.split(",")
         elif setting == "where":
             made = dict([_pair(value, "--read ROLE.where=COLUMN=VALUE")])
-        elif setting in {"first_rank", "yes_from"} and re.fullmatch(r"-?[0-9.]+", value):
+        elif setting in {"first_rank", "yes_from"} and re.fullmatch(r"-?\d*\.?\d+", value):
             made = float(value) if "." in value else int(value)
         elif setting in {"votes", "fold", "numbered"}:
             made = {"true": True, "false": False}.get(value, value)  # the plan refuses other words

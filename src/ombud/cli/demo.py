@@ -32,7 +32,7 @@ _ABOUT = {
     "auditor": "ombud demo",
     "audited": "A simulated platform",
     "data": "simulated data",
-    "period": "none, simulated",
+    "period": "none",
 }
 _QUESTIONS: dict[str, dict[str, Any]] = {
     "warnings": {
@@ -51,7 +51,6 @@ _QUESTIONS: dict[str, dict[str, Any]] = {
         "preset": "authors",
         # Recorded lists cannot be made again without what would be held out.
         "options": {"k": _LENGTH, "accuracy_users": 0, "strategies": []},
-        "display": {"labels": {"man": "male", "woman": "female"}},
     },
     "delicate": {
         "title": "Do these moderators miss delicate texts about some people more?",
@@ -101,7 +100,7 @@ def _plan(name: str, world: World) -> Plan:
             "seed": world.seed,
             "data": {table: f"{table}.csv" for table in tables},
             "systems": {s: {"type": "recorded", "path": f"{outputs}/{s}.csv"} for s in systems},
-            "display": asked.get("display", {}) | {"systems": shown},
+            "display": {"systems": shown},
         }
     )
 

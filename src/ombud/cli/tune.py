@@ -20,7 +20,7 @@ def tune(
     plan: Annotated[Path, typer.Argument(help="A plan; its data is used.", metavar="PLAN")],
     system: Annotated[str, typer.Option(help="The system of the plan to tune.")],
     folder: Annotated[
-        Path, typer.Option("--folder", "-o", help="Where trials are kept; it goes on from there.")
+        Path, typer.Option("--folder", "-o", help="Where trials are kept; a second run resumes.")
     ],
     metric: Annotated[str, typer.Option(help="rmse, mrr, recall@50 and the like.")] = "rmse",
     trials: Annotated[int, typer.Option(help="At most this many trials.")] = 100,

@@ -77,12 +77,11 @@ class Recommendations:
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str) else "recommendations")
-        table = _from_first_rank(table, name, _source_reading(frame))
+        reading = _source_reading(frame)
+        table = _from_first_rank(table, name, reading)
         if "rank" not in table.columns and "score" in table.columns:
-            scored = table.select("score").with_row_index("row")
-            highest = _source_reading(frame).best != "lowest"
-            best_first = scored.sort("score", descending=highest, maintain_order=True)
-            order = best_first["row"].to_numpy()
+            scored, highest = table.select("score").with_row_index("row"), reading.best != "lowest"
+            order = scored.sort("score", descending=highest, maintain_order=True)["row"].to_numpy()
         else:
             order = np.arange(table.height)
         users, rows = Vocabulary.encode(table["user"].to_arrow())
@@ -106,7 +105,8 @@ class Recommendations:
         if beyond.any() or again.any() or np.count_nonzero(items >= 0) < len(rows):
             kept, copies = without_copies(table, "recommendations")
             if copies and {"rank", "score"} & set(table.columns):
-                made = cls.from_frame(kept, source=name)
+                once = MappedFile(kept, reading=Reading(best=reading.best))
+                made = cls.from_frame(once, source=name)
                 return replace(made, exclusions=(*copies, *made.exclusions))
             raise DataError(name, _list_faults(table.with_row_index("row", offset=1)))
         scores = None

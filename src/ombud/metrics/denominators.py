@@ -78,10 +78,10 @@ def label_tallies(
         "declared": np.array([float(labels.unlabeled == "no")]),
     }
     if unknown == "exclude":
-        says = ~never_no(labels)
+        says, disputed = ~never_no(labels), (labels.states == LabelState.DISPUTED).any(axis=0)
         whole = defined.shape[1] == len(says)  # else one number is made of all labels
-        tallies["says no"] = np.asarray(says if whole else [says.any()], dtype=np.float64)
-        tallies["disputed"] = np.array([float((labels.states == LabelState.DISPUTED).any())])
+        for name, each in (("says no", says), ("disputed", disputed)):
+            tallies[name] = np.asarray(each if whole else [each.any()], dtype=np.float64)
     lacking = np.zeros(defined.shape, dtype=np.bool_)
     for side, share in shares.items():
         tallies[side] = np.where(defined, share, 0.0).sum(axis=0)
@@ -116,7 +116,7 @@ def label_details(tallies: Mapping[str, Floats], n: int) -> list[dict[str, Any]]
         details: dict[str, Any] = {}
         found.append(details)
         if "says no" in values and not values["says no"][at]:
-            details["undefined"] = _DISPUTED if values["disputed"][0] else _NEVER_NO
+            details["undefined"] = _DISPUTED if values["disputed"][at] else _NEVER_NO
         elif users:
             details |= {side: values[side][at] / users for side in shown}
             shares = {key: values[name][at] / users for name, key in labeled}

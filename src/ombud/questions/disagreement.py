@@ -120,7 +120,7 @@ class LabelDisagreement(Options, audits.Analysis):
             reason = "they were applied, not voted on: nobody can be seen to disagree"
             count = len(labels.names)
             return audits.AnalysisResult(
-                exclusions=(Exclusion("label-disagreement", "labels", count, reason, count),)
+                exclusions=(Exclusion("label disagreement", "labels", count, reason, count),)
             )
         yes, no = labels.yes.astype(np.float64), labels.no.astype(np.float64)
         found: list[Estimate] = []

@@ -108,7 +108,7 @@ def exposure() -> Question:
                 "Systems compared",
                 Listing(
                     Select("share-gap", ("systems",)),
-                    "Difference between two systems on the same users, percentage points.",
+                    "Difference between two systems on the same users.",
                     POINTS,
                     ("label", "system", "against", "value", "p", "n"),
                     value="Difference",

@@ -378,18 +378,18 @@ def stacked(
 ) -> str:
     """Return shares on top of each other, one column for each place on the axis.
 
-    The title stands above. A column has its place in percent, and shares by name; they add up to 1.
-    `x` and `y` are titles of the axes.
+    The title is for screen readers. A column has its place in percent, and shares by name; they
+    add up to 1. `x` and `y` are titles of the axes.
     """
     names = list(dict.fromkeys(name for _, shares in columns for name in shares))[:MOST]
-    top = 24.0 + 17 * math.ceil(len(names) / _PER_LINE)
+    top = 8.0 + 17 * math.ceil(len(names) / _PER_LINE)
     bottom = top + _HEIGHT - 64
     width = (_WIDTH - _LEFT - _RIGHT) / max(len(columns), 1)
 
     def at(px: float, py: float) -> tuple[float, float]:
         return _LEFT + px / 100 * (_WIDTH - _LEFT - _RIGHT), bottom - py * (bottom - top)
 
-    parts = [_text(0, 14, shorten(title, 52), "panel"), *_legend(names, 32, filled=True)]
+    parts = _legend(names, 14, filled=True)
     for place, (_, shares) in enumerate(columns):
         below = 0.0
         for number, name in enumerate(names):

@@ -176,7 +176,8 @@ class Family:
     """The comparisons that answer a question. Every count on the page comes from here."""
 
     estimates: tuple[Estimate, ...]
-    harm: frozenset[Status] = frozenset({"increase"})
+    harmful: int  # How many are significant in a direction that counts
+    harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
 
     def number(self, *statuses: Status) -> int:
@@ -189,11 +190,6 @@ class Family:
         return len(self.estimates) - self.number("not tested")
 
     @property
-    def harmful(self) -> int:
-        """How many are significant in a direction that counts."""
-        return self.number(*self.harm)
-
-    @property
     def sentence(self) -> str:
         """Say how many comparisons are significant, and how many could not be made."""
         untested = self.number("not tested")
@@ -201,10 +197,10 @@ class Family:
             return "The one comparison could not be made."
         if not self.tested:
             return f"None of {count(len(self.estimates), 'comparison')} could be made."
-        words = {"increase": "a significant increase", "decrease": "a significant decrease"}
-        what = "a significant difference"
+        what = "a significant difference in the direction that counts"
         if len(self.harm) == 1:
-            what = words[next(iter(self.harm))]
+            words = {"more": "increase", "less": "decrease", "both": "difference"}
+            what = f"a significant {words[next(iter(self.harm))]}"
         shows = "show" if self.harmful > 1 else "shows"
         text = f"{self.harmful or 'None'} of {count(self.tested, 'comparison')} {shows} {what}"
         few = f" {count(untested, 'more comparison')} had too little data." if untested else ""

@@ -176,7 +176,7 @@ def _value(key: str) -> tuple[str, str]:
         value = f"{found[1]} to {found[2]}"
     elif value.endswith("+") and value[:-1].isdigit():
         value = f"{value[:-1]} and over"
-    return attribute, value
+    return attribute, value.replace("-", " ") if attribute == "severity" else value
 
 
 def titles_of(result: Result) -> Titles:

@@ -359,7 +359,7 @@ def stored_cell(value: Any, column: str, scale: Scale | None, context: Context) 
         return Cell("")
     if column == "group":
         return Cell(plain((context.names.group(value),)))
-    if column == "label" and scale is None:
+    if column in {"label", "identity", "outcome"} and scale is None:
         return Cell(shorten(plain((context.names.label(value),)), 60))
     if scale is None:
         return Cell(

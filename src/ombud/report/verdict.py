@@ -134,9 +134,6 @@ class _Case:
     phrases: Mapping[int, Phrase]
     words: Mapping[str, str]
 
-    def harmful(self, e: Estimate) -> bool:
-        return status_of(e) in _HARM[self.phrases[id(e)].harm]
-
     def of(self, system: str) -> list[Estimate]:
         return [e for e in self.family.estimates if e.system == system]
 
@@ -145,13 +142,11 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     """Return the verdict of a question on a result."""
     groups = question.comparisons(context)
     phrases = {id(e): question.family[s] for s, some in groups.items() for e in some}
-    harm = frozenset[Status]().union(*(_HARM[question.family[s].harm] for s in groups))
-    family = Family(
-        tuple(e for some in groups.values() for e in some), harm or _HARM["more"],
-        _describe(groups),
-    )  # fmt: skip
+    every = tuple(e for some in groups.values() for e in some)
+    harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
+    harm = frozenset(question.family[s].harm for s in groups)
+    family = Family(every, len(harmful), harm, _describe(groups))
     case = _Case(question, context, family, phrases, question.words(context))
-    harmful = [e for e in family.estimates if case.harmful(e)]
     reversed_ = [e for e in harmful if _is_reversible(e)]
     firm = [e for e in harmful if not _is_reversible(e)]
     findings = _stories([_finding(e, case) for e in firm if not is_early(e)], context)
@@ -164,11 +159,6 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     # What a reference does is in its line and in the tables.
     audited_only = (f for f in findings if f.estimate.system not in references)
     findings = tuple(replace(f, anchor=f"finding-{i}") for i, f in enumerate(audited_only, 1))
-    leading = {f.estimate.system: f for f in reversed(findings)}
-    systems = tuple(
-        replace(s, lead=leading.get(s.system, s.lead)) if s.mark == "finding" else s
-        for s in systems
-    )
     audited = [s for s in systems if not s.reference]
     answer, rule = _answer(audited, findings, reversed_)
     title = context.result.plan.title
@@ -301,8 +291,10 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
     lead: dict[tuple[str, ...], Finding] = {}
     for finding in ordered:
         e = finding.estimate
-        # "women/female" is a part of "women".
-        about = e.label if labeled else e.group if "=" in e.group else e.group.partition("/")[0]
+        # "women/female" is a part of "women". Contrasts of groups are about these, whatever labels
+        # other measures have.
+        group = e.group.removeprefix("coarse-") if "=" in e.group else e.group.partition("/")[0]
+        about = e.label if e.label or (labeled and e.kind == "level") else group
         key = (e.key, e.system, about)
         first = lead.get(key)
         if first is None:
@@ -656,28 +648,28 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     """Say what unlabeled items would have to be like to reverse the most fragile finding."""
     point = e.tipping
     assert point is not None  # the caller has looked
-    parts = []
-    if point.recommended is not None:
-        below = "less" if point.recommended < point.assumed else "more"
-        times = f"{below} than {point.recommended:.2g} times as often as labeled ones"
-        parts.append(f"unlabeled recommended items carried the label {times}")
-    if point.history is not None:
-        it, ones = ("it", "") if parts else ("the label", " as labeled ones")
-        above = "less" if point.history < point.assumed else "more"
-        times = f"{above} than {point.history:.2g} times as often{ones}"
-        parts.append(f"unlabeled items in histories carried {it} {times}")
+    parts: list[str] = []
+    for rate, where in (
+        (point.recommended, "unlabeled recommended items"),
+        (point.history, "unlabeled items in histories"),
+    ):
+        if rate is not None:
+            than = "less" if rate < point.assumed else "more"
+            as_labeled = "" if parts else " as among labeled ones"
+            parts.append(f"{than} than {rate:.2g} times as frequent among {where}{as_labeled}")
     names = case.context.names
     about: list[Any] = [names.system(e.system)]
     about += [" and ", names.label(e.label)] if e.label else []
     about += [" (", names.group(e.group), ")"] if e.group else []
-    counts = "labeled items" if point.decides else "unlabeled items as no; labeled are"
+    counts = "Only labeled items count" if point.decides else "Unlabeled items count as no. Labeled"
     counted = (
-        f" It counts {counts}: {percent(point.labeled_recommended)} of recommended items and "
+        f" {counts}: {percent(point.labeled_recommended)} of recommended items and "
         f"{percent(point.labeled_history)} of items in histories."
     )
     if not parts:
         return ("Unlabeled items cannot reverse the result for ", *about, ".", counted)
-    return ("The result for ", *about, f" would reverse if {', or '.join(parts)}.", counted)
+    if_so = f" would reverse if the label were {', or '.join(parts)}."
+    return ("The result for ", *about, if_so, counted)
 
 
 def _following(

@@ -96,3 +96,11 @@ def test_a_slope_that_is_all_genre_is_gone_when_the_mix_is_held_fixed() -> None:
     fits = found.tables["creator-propagation-fits"]
     assert "genre mix held fixed" in fits["within"].to_list()
     assert "genre mix held fixed" not in found.tables["creator-propagation-curves"]["within"]
+    # Two known items of a genre are enough for a profile within it.
+    read, listed = (
+        np.bincount([row[0] for row in some if genre[row[1]]], minlength=users)
+        for some in (rows, lists)
+    )
+    assert np.count_nonzero((read == 2) & (listed > 0))
+    within = {e.n for e in found.estimates if e.key == "propagation-genre/slope"}
+    assert within == {np.count_nonzero((read >= 2) & (listed > 0))}

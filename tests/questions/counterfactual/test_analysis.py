@@ -321,12 +321,17 @@ def test_options_that_make_no_sense_are_refused(options: dict) -> None:
 def test_the_gap_of_popularity_by_hand() -> None:
     reachable = np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.5]])
     table = ReachTable(reachable=reachable, system="s", policy="frozen", budget=1, k=3)
-    gap = popularity_gap(table, np.array([False, False, True, True]), Settings(replicates=50))
+    popular = np.array([False, False, True, True])
+    gap = popularity_gap(table, popular, Settings(replicates=50))
     # Less popular: 1 of 4 pairs; more popular: 3 of 4, the undecided pair not counted.
     assert gap.value == pytest.approx(0.25 - 0.75)
     assert gap.details["less_popular"] == 0.25
     assert gap.details["more_popular"] == 0.75
     assert gap.events == 2  # users whose halves differ
+    # Of what the first user has not seen, everything is within reach in both halves.
+    seen = np.array([[np.nan, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.5]])
+    gap = popularity_gap(replace(table, reachable=seen), popular, Settings(replicates=50))
+    assert gap.events == 1
 
 
 @settings(max_examples=30, deadline=None)

@@ -190,10 +190,9 @@ def test_the_papers_number_is_beside_the_finding_when_they_disagree(explicit: Re
     ))  # fmt: skip
     said = " ".join(plain(text) for text in Report(quiet).verdicts[0].changes)
     assert (
-        "All warnings combined change by +1% for SVD. Averaged over users\u2019 own ratios, "
-        in said
+        "All warnings combined change by +1% (SVD). Averaged over users\u2019 own ratios, " in said
     )
-    assert "as in the published study, they change by \u221231%." in said
+    assert "as in the published study, it is \u221231%." in said
 
 
 def test_results_without_the_experiment_have_none_of_it() -> None:

@@ -88,6 +88,13 @@ def refuse_whole(plan: Plan, metrics: Sequence[Metric]) -> None:
     if plan.data.source is not None:
         faults.append("data.source: a source is loaded into memory; name Parquet files")
     faults += _table_faults(plan)
+    read = {f"systems.{n}.reading": c.get("reading") for n, c in plan.systems.items()}
+    read |= {f"data.reading.{n}": r for n, r in plan.data.reading.items() if n not in _WHOLE}
+    faults += [
+        f"{place}: an audit in blocks reads only files in the standard form; convert the file"
+        for place, settings in read.items()
+        if settings
+    ]
     for name, config in plan.systems.items():
         if config.get("type") != "recorded" or not isinstance(config.get("path"), str):
             faults.append(
@@ -116,6 +123,7 @@ def refuse_whole(plan: Plan, metrics: Sequence[Metric]) -> None:
         raise PlanError(f"{said} cannot do what the plan asks:\n{lines}")
 
 
+_WHOLE = ("labels", "items")  # read at once, as in memory
 _OF_LISTS = ("interactions", "test", "labels", "items", "users")
 _OF_TEXTS = ("texts", "text_groups")
 
@@ -211,13 +219,8 @@ class BlockBackend(ABC):
     def block_audit(self, found: Found) -> BlockAudit:
         """Return what must be known to measure a block."""
         tables, data, systems = self.tables, self.plan.data, self.plan.systems
-        shared: dict[str, Any] = {
-            "metrics": self.metrics,
-            "systems": tuple(systems),
-            "groups": found.grouping(),
-            "values": found.values,
-            "seed": self.plan.seed,
-        }
+        shared: dict[str, Any] = {"groups": found.grouping(), "values": found.values}
+        shared |= {"metrics": self.metrics, "systems": tuple(systems), "seed": self.plan.seed}
         if tables.main == "texts":
             return TextBlockAudit(
                 **shared,
@@ -226,7 +229,7 @@ class BlockBackend(ABC):
                 is_clustered=tables.is_clustered,
             )
         assert found.items is not None  # there are histories
-        small = {n: p for n in ("labels", "items") if (p := getattr(data, n)) is not None}
+        small = {n: p for n in _WHOLE if (p := getattr(data, n)) is not None}
         options = TableOptions(
             unlabeled=data.unlabeled,
             threshold=data.threshold,
@@ -241,11 +244,7 @@ class BlockBackend(ABC):
             labels=read.get("labels"),
             items=read.get("items"),
             held_out="test" in tables.tables,
-            reading={
-                "rating_scale": data.rating_scale,
-                "duplicates": data.duplicates,
-                "missing": data.missing,
-            },
+            reading={n: getattr(data, n) for n in ("rating_scale", "duplicates", "missing")},
         )
 
     def _paths(self) -> dict[str, str]:

@@ -79,11 +79,12 @@ def judge(
     counts = np.zeros(len(rows), dtype=np.int64)
     counts[known] = np.diff(relevant.indptr)
     has_item, has_list = counts > 0, lists.lengths > 0
+    rule = "" if relevance == "presence" else " in the top quartile of their ratings"
     kept = has_item & has_list if no_list == "exclude" else has_item
     exclusions = [
         Exclusion("accuracy", "users", int(np.count_nonzero(lacking)), reason, len(rows))
         for lacking, reason in (
-            (~has_item, f"no relevant held-out item (relevance={relevance!r})"),
+            (~has_item, f"no held-out item{rule}"),
             (has_item & ~kept, "no list was recommended"),
         )
         if lacking.any()

@@ -26,7 +26,7 @@ ATTRIBUTE_GAP = "/attribute-gap"
 """Ends the key of a gap between the largest and the smallest group of an attribute."""
 
 
-_NO_COVERAGE = "how many items are labeled is not counted for both sides of the comparison"
+_NO_COVERAGE = "the number of labeled items is not known for both sides of the comparison"
 _LABELED = {"labeled_recommended": 1.0, "labeled_history": 1.0}
 FEW = 50
 """Below this many units the BCa interval covers too little: 89% instead of 95% at 10 units."""
@@ -299,9 +299,7 @@ class MetricEstimator:
             a, b = self.shared.places[index]
             text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
-            unlike = (
-                f"the systems measured different {self.unit}s, and labels are counted over each"
-            )
+            unlike = f"the systems were measured on different {self.unit}s"
         if drawn.n[a, group] == 0:
             none = f"the systems measured no {self.unit} in common"
             return self._undefined("no-units", none, 0, about)

@@ -219,21 +219,25 @@ def _limits(context: Context) -> Sequence[Text]:
 
 
 def _slopes_said(context: Context) -> Iterable[Block]:
-    """Say for each system how lists vary with profiles."""
+    """Say for each system how lists vary with profiles; those without a slope stand together."""
     lines: list[Text] = []
-    for e in context.find(SLOPE)[: charts.MOST]:
+    without: dict[tuple[str, str], list[str]] = {}
+    for e in context.find(SLOPE):
         who = context.names.system(e.system) if e.system else "All systems"
         works = f"works by {_people(e, context)}"
         if e.value is None or e.interval is None:
-            lines.append((who, f": no slope for {works}. {e.reason[:1].upper()}{e.reason[1:]}."))
+            without.setdefault((works, e.reason), []).append(plain((who,)))
             continue
         misfit = (e.details.get("misfit") or {}).get("describes") is False
         but = " A straight line does not describe these lists." if misfit else ""
         said = f" (slope {SCORE.number(e.value)}, {SCORE.interval(e)}).{but}"
         varies = Strong(_varies(e.interval))
         lines.append((who, f": in the share of {works}, lists ", varies, said))
+    for (works, reason), systems in without.items():
+        why = f"no slope for {works}. {reason[:1].upper()}{reason[1:]}"
+        lines.append((f"{joined(systems)}: {why}.",))
     if lines:
-        yield Prose(tuple(lines), bullets=True)
+        yield Prose(tuple(lines[: charts.MOST]), bullets=True)
 
 
 def _varies(interval: tuple[float, float]) -> str:
@@ -339,11 +343,12 @@ def _coverage(context: Context, who: str) -> Sequence[str]:
         return ()
     outcomes = table["outcome"].unique(maintain_order=True).to_list()
     order = [o for o in outcomes if o not in _REST] + [o for o in _REST if o in outcomes]
+    named = {o: _OUTCOMES.get(o) or _name(context, o) for o in order}
     columns: dict[float, dict[str, float]] = {}
     for row in table.to_dicts():
         columns.setdefault(row["percentile"], {})[row["outcome"]] = row["items"]
     shown = [
-        (at, {_OUTCOMES.get(o, o): found.get(o, 0) / sum(found.values()) for o in order})
+        (at, {named[o]: found.get(o, 0) / sum(found.values()) for o in order})
         for at, found in sorted(columns.items())
         if sum(found.values())
     ]
@@ -372,8 +377,9 @@ def _curves(context: Context, who: str) -> Sequence[str]:
             for row in points
             if row["system"] == system
         ]
-        x, y = (f"share of {who} in {what}" for what in ("the profile", "the list"))
-        panels.append(charts.plane(name, marks, x=(x, 0.0, 1.0), y=(y, 0.0, 1.0), equal=True))
+        x, y = ((f"share in the {what}", 0.0, 1.0) for what in ("profile", "list"))
+        said = f"{name}: {who} in lists, by their share in the profile"
+        panels.append(charts.plane(name, marks, x=x, y=y, said=said, equal=True))
     return panels
 
 

@@ -77,10 +77,8 @@ def estimate_reach(
         table = replace(table, today=None, best=None)
     groups = asked.user_groups(users.units)
     options: dict[str, Any] = {
-        "level": settings.level,
-        "replicates": settings.replicates,
-        "seed": settings.seed,
-    }
+        "level": settings.level, "replicates": settings.replicates, "seed": settings.seed
+    }  # fmt: skip
     found_groups = asked.target_groups(targets.units)
     part.estimates += by_decile(
         reach_summary(table, user_groups=groups, target_groups=found_groups, **options)
@@ -284,13 +282,15 @@ def popularity_gap(table: ReachTable, popular: np.ndarray, settings: Settings) -
     )
     shares = [float(drawn.point[0, 0, half]) for half in (0, 1)]
     known = {} if np.isnan(shares).any() else {"less_popular": shares[0], "more_popular": shares[1]}
-    halves = [
-        np.nansum(proved[:, side], axis=1) / max(side.sum(), 1) for side in (~popular, popular)
-    ]
+    # Shares are of the targets that a user has not seen.
+    (less, more), (of_less, of_more) = (
+        (part[:, ~popular].sum(axis=1), part[:, popular].sum(axis=1))
+        for part in (np.nan_to_num(proved), ~np.isnan(proved))
+    )
     return drawn.difference(
         (0, 0, 0),
         (0, 0, 1),
-        events=int(np.count_nonzero(halves[0] != halves[1])),
+        events=int(np.count_nonzero(less * of_more != more * of_less)),
         metric=f"availability, less popular half of the items (budget {table.budget}, "
         f"{table.policy})@{table.k}",
         key="reach/popularity-gap",

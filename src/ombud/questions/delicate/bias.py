@@ -83,14 +83,14 @@ class BiasTests(Options, Analysis):
         if len(chosen) < len(texts) and (self.gender or self.swap):
             reason = f"a random sample of {self.most:,} texts is swapped"
             exclusions.append(
-                Exclusion("bias-tests", "texts", len(texts) - len(chosen), reason, len(texts))
+                Exclusion("bias tests", "texts", len(texts) - len(chosen), reason, len(texts))
             )
         for name, system in context.systems.items():
             if not isinstance(system, Moderator):
                 continue
             reason = self._refused(system)
             if reason:
-                exclusions.append(Exclusion("bias-tests", "systems", 1, reason, system=name))
+                exclusions.append(Exclusion("bias tests", "systems", 1, reason, system=name))
                 continue
             for number, (kind, found) in enumerate(
                 self._probes(system, [texts[i] for i in chosen], settings.level)

@@ -84,10 +84,11 @@ def _of(root: str, role: str, *names: str) -> tuple[tuple[str, Select], ...]:
 def _texts(e: Estimate, context: Context) -> str:
     """Return the texts of a group in words."""
     kind, _, value = e.group.partition("=")
+    shown = plain((context.names.group(e.group),))
     if kind in {"topic", "coarse-topic"}:
         if value == "no term":
             return "texts without a listed term"  # shown, though in no family
-        return f"texts about {plain((context.names.group(e.group),)).lower()}"
+        return f"texts about {shown.lower()}"
     before = {
         "severity": "texts with terms rated",
         "length": "texts of",
@@ -96,7 +97,7 @@ def _texts(e: Estimate, context: Context) -> str:
         "language": "texts in",
         "risk": "texts of risk",
     }
-    return f"{before[kind]} {value}" if kind in before else plain((context.names.members(e.group),))
+    return f"{before[kind]} {shown}" if kind in before else plain((context.names.members(e.group),))
 
 
 def _is_told(e: Estimate) -> bool:

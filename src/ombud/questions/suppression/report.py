@@ -412,7 +412,7 @@ SECTIONS = (
         Matrix(RATE_GAPS, "Difference from texts outside the group.", POINTS, folded=True),
         Listing(
             RATES_OF_SYSTEMS,
-            "Two systems on the same texts, percentage points.",
+            "Two systems on the same texts.",
             POINTS,
             ("label", "system", "against", *NUMBER),
             "Difference",
@@ -504,7 +504,7 @@ SECTIONS = (
         Matrix(MISSING_GAPS, "Difference from texts outside the group.", POINTS, folded=True),
         Listing(
             MISSING_OF_SYSTEMS,
-            "Two systems on the same texts, percentage points.",
+            "Two systems on the same texts.",
             POINTS,
             ("system", "against", *NUMBER),
             folded=True,

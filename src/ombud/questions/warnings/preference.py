@@ -128,7 +128,7 @@ class UserPreference(Options, Analysis):
         if len(rows) < interactions.n_users:
             reason = f"not in the random sample of {len(rows):,}"
             left = interactions.n_users - len(rows)
-            gone = (Exclusion("user-preference", "users", left, reason, interactions.n_users),)
+            gone = (Exclusion("user preference", "users", left, reason, interactions.n_users),)
         return AnalysisResult(
             (*estimates[0], *estimates[1], *estimates[2], *differences), tables, gone
         )

@@ -203,12 +203,18 @@ def _papers(context: Context) -> Text | None:
     ]  # fmt: skip
     if not pairs:
         return None
-    here = joined([f"{RELATIVE.number(own or 0.0)} for {system}" for own, _, system in pairs])
-    there = joined([RELATIVE.number(paper or 0.0) for _, paper, _ in pairs])
+    here = _ends([own or 0.0 for own, _, _ in pairs])
+    there = _ends([paper or 0.0 for _, paper, _ in pairs])
     return (
-        f"All warnings combined change by {here}. Averaged over users\u2019 own ratios, as in the "
-        f"published study, they change by {there}.",
+        f"All warnings combined change by {here} ({joined([system for *_, system in pairs])}). "
+        f"Averaged over users\u2019 own ratios, as in the published study, it is {there}.",
     )
+
+
+def _ends(values: Sequence[float]) -> str:
+    """Return the smallest and the largest value, once where they are printed alike."""
+    ends = (RELATIVE.number(end) for end in (min(values), max(values)))
+    return " to ".join(dict.fromkeys(ends))
 
 
 def _unknown(context: Context) -> Text | None:
@@ -626,8 +632,7 @@ SECTIONS = (
         ),
         Listing(
             SYSTEMS,
-            "Difference between two systems on the same users: warnings relative to histories, in "
-            "percentage points.",
+            "Difference between two systems on the same users: warnings relative to histories.",
             POINTS,
             ("system", "against", *NUMBER),
             "Difference",
@@ -719,7 +724,7 @@ def warnings() -> Question:
                 "compared with {other} of those in the same users\u2019 histories.",
                 fallback="{system} recommends items with the warning {what} more "
                 "often than histories contain them ({size}).",
-                summary="{system} recommend{s} more {objects}",
+                summary="{system} recommend{s} more items with {objects}",
                 than=" than users\u2019 histories contain",
                 object="{what}",
                 compared=("recommendations", "own history"),

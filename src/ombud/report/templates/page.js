@@ -8,7 +8,7 @@ const save = (name, rows) => {
 };
 for (const table of document.querySelectorAll("table[data-name]")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, i) => { const title = head.querySelector("span"), button = make("button", { type: "button" }, title.textContent); title.replaceWith(button); button.addEventListener("click", () => {
+  heads.forEach((head, i) => { const title = head.querySelector("span"), button = make("button", { type: "button" }, title.textContent); title.className = "printed"; title.before(button); button.addEventListener("click", () => {
     const up = head.getAttribute("aria-sort") === "descending";
     heads.forEach(h => h.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
@@ -19,7 +19,7 @@ for (const table of document.querySelectorAll("table[data-name]")) {
   }); });
   const tools = make("div", { className: "tools" });
   const extra = body.querySelectorAll(".more").length;
-  if (extra) { const b = make("button", { type: "button", textContent: `Show ${extra} more rows` }); b.onclick = () => { table.classList.add("all"); b.remove(); }; tools.append(b); }
+  if (extra) { const b = make("button", { type: "button", textContent: `Show ${extra} more row${extra > 1 ? "s" : ""}` }); b.onclick = () => { table.classList.add("all"); b.remove(); }; tools.append(b); }
   if (body.rows.length > 8) {
     const box = make("input", { type: "search", placeholder: "Filter rows", ariaLabel: "Filter rows" });
     box.oninput = () => { table.classList.add("all"); for (const r of body.rows) r.hidden = !r.textContent.toLowerCase().includes(box.value.toLowerCase()); };
@@ -31,7 +31,7 @@ for (const table of document.querySelectorAll("table[data-name]")) {
     }
   }
   const csv = make("button", { type: "button", textContent: "Download CSV" });
-  csv.onclick = () => save(table.dataset.name, [...table.rows].map(r => [...r.cells].map(c => c.innerText.replace(/\n/g, " "))));
+  csv.onclick = () => save(table.dataset.name, [...table.rows].map(r => [...r.cells].map(c => (c.querySelector("button") || c).innerText.replace(/\n/g, " "))));
   tools.append(csv); table.closest("figure").append(tools);
 }
 const data = JSON.parse(document.getElementById("page-data").textContent), place = document.getElementById("all-numbers");

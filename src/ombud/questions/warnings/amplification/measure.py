@@ -309,15 +309,16 @@ def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
     weights = weights[:, seen]
     sums = np.zeros((2, states.shape[1]))
     step = max(1, 8 * _PART // max(1, states.shape[1]))
+    # Used again by each block: fresh memory takes longer than the sums.
+    numbers = np.empty((min(step, len(seen)), states.shape[1]))
     for low in range(0, len(seen), step):
         items = seen[low : low + step]
         labeled = states[items] >= 0
         if stated is not None:
             labeled &= stated[items]
-        numbers = labeled.astype(np.float64)
-        # One side at a time: a product of two rows would copy the whole block.
-        for side in (0, 1):
-            sums[side] += weights[side, low : low + step] @ numbers
+        block = numbers[: len(items)]
+        np.copyto(block, labeled)
+        sums += weights[:, low : low + step] @ block
     if over_labels:
         sums = sums.mean(axis=1, keepdims=True)
     return {"labeled list": sums[0], "labeled history": sums[1]}
