@@ -262,13 +262,16 @@ def test_lists_that_share_more_than_profiles_explain_are_noted(made: Make, commo
     assert fits._likeness(Counts.check(**counts), 0, 1) > 1.1
 
 
-def test_one_costly_system_among_many_leaves_the_others_enough_of_the_budget() -> None:
-    one, two, many = (
-        Counts.check([1], [2], np.ones((1, n)), np.ones((1, n)), range(n)) for n in (1, 2, 5)
+@pytest.mark.slow
+def test_one_costly_system_among_many_leaves_the_others_enough_of_the_budget(made: Make) -> None:
+    rng = np.random.default_rng(7)
+    s, v = tuple(np.linspace(-1, 2, 8)), (0.05, 0.5, 1.0, 2.0, 0.5, 0.5, 3.0, 0.01)
+    counts = made(rng, 40, b=(0.0,) * 8, s=s, v=v)
+    found = slopes(
+        fit_propagation(**counts, systems=list("abcdefgh"), rng=np.random.default_rng(1))
     )
-    assert fits._budget(two) - fits._budget(one) == pytest.approx(1.4e5)
-    # What the joint fit leaves is more for each list than 80,000.
-    assert (fits._budget(many) - 5e7) * (1 - fits._JOINT_BESIDE_OTHERS) / 5 > 8e4
+    assert all(e.is_defined for system, e in found.items() if system != "g")
+    assert found["g"].is_defined or "hold both identities" in found["g"].reason
 
 
 def test_a_spent_budget_is_named_with_how_to_raise_it(made: Make) -> None:
