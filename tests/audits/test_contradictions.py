@@ -79,8 +79,16 @@ def test_row_numbers_that_start_with_0_and_with_1(tmp_path: Path, engine: str) -
     with pytest.raises(DataError, match="start with 0 and those of the texts with 1"):
         moderated(tmp_path, labels, flags, engine, columns=columns, systems={"s": system})
     kept = pl.DataFrame({"id": gaps[1:], "flagged": [flags[n] for n in gaps[1:]]})
-    kept.write_parquet(tmp_path / "gaps.parquet")
-    result = moderated(tmp_path, labels, flags, engine, columns=columns, systems={"s": system})
+    kept.write_parquet(tmp_path / "kept.parquet")
+    sound = system | {"path": str(tmp_path / "kept.parquet")}
+    result = moderated(tmp_path, labels, flags, engine, columns=columns, systems={"s": sound})
+    assert result.estimates[0].value is not None
+    # Texts that are numbered from 10, and an id 0 that is of none, are no rows from 0.
+    columns["id"] = list(range(10, N + 10))
+    ids = [0, *range(10, N)]
+    some = pl.DataFrame({"id": ids, "flagged": [flags[n] for n in range(len(ids))]})
+    some.write_parquet(tmp_path / "kept.parquet")
+    result = moderated(tmp_path, labels, flags, engine, columns=columns, systems={"s": sound})
     assert result.estimates[0].value is not None
 
 

@@ -32,7 +32,7 @@ from ombud.metrics.engine.list_depth import list_depth
 from ombud.metrics.engine.text_rows import NOTHING_ACCEPTABLE
 from ombud.systems.recorded import decisions_about, unmatched_decisions
 
-_COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable", "zeros")
+_COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable", "ones")
 
 
 def lists_table(system: str) -> str:
@@ -199,7 +199,7 @@ class UserBlockAudit(BlockAudit):
         if self.groups is not None:
             result += near_identical("groups", self.groups.names)
             result += totals.unmatched_groups("users", "users", "have no history")
-        for system, (strangers, lists, _) in totals.lists.items():
+        for system, (strangers, lists, *_) in totals.lists.items():
             if lists and strangers == lists:
                 raise DataError(system, [NO_HISTORY])
             if strangers:
@@ -256,9 +256,9 @@ class BlockTotals:
     left_out: LeftOut = field(default_factory=LeftOut)  # what was excluded of the tables
     # How many users, interactions and so on there were.
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
-    # By system: lists of users without a history, all lists, and 0; or ids of decisions that are of
-    # no text, all ids of decisions, and texts without a decision.
-    lists: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    # By system: lists of users without a history, all lists, and twice 0; or ids of decisions that
+    # are of no text, all ids of decisions, texts without a decision, and ids 0 that are of no text.
+    lists: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
     shown: dict[str, NDArray[Any]] = field(default_factory=dict)  # by system, its items, each once
 
     @classmethod
@@ -268,10 +268,12 @@ class BlockTotals:
         """Return what is known before any block was measured."""
         return cls([BlockSums(metric, systems, groups, seed) for metric in metrics])
 
-    def recorded(self, system: str, strangers: int, lists: int, lacking: int = 0) -> None:
-        """Count the lists or decisions of a block, those of unknown ids, and those lacking."""
-        known = self.lists.get(system, (0, 0, 0))
-        self.lists[system] = (known[0] + strangers, known[1] + lists, known[2] + lacking)
+    def recorded(
+        self, system: str, strangers: int, lists: int, lacking: int = 0, zeros: int = 0
+    ) -> None:
+        """Count the lists or decisions of a block, as `lists` has them."""
+        a, b, c, d = self.lists.get(system, (0, 0, 0, 0))
+        self.lists[system] = (a + strangers, b + lists, c + lacking, d + zeros)
 
     def add_shown(self, system: str, items: NDArray[Any]) -> None:
         """Add the items of some lists."""
@@ -323,7 +325,7 @@ class BlockTotals:
             "blocks": np.array([self.left_out.asked, self.left_out.blocks], dtype=np.int64),
             "left_out": np.array(counts, dtype=np.str_).reshape(len(counts), 10),
             "systems": np.array(list(self.lists), dtype=np.str_),
-            "lists": np.array(list(self.lists.values()), dtype=np.int64).reshape(-1, 3),
+            "lists": np.array(list(self.lists.values()), dtype=np.int64).reshape(-1, 4),
             **{f"shown/{system}": items for system, items in self.shown.items()},
         }
         buffer = io.BytesIO()
@@ -359,7 +361,7 @@ class BlockTotals:
             asked, blocks = stored["blocks"].tolist()
             self.left_out = LeftOut(counts, asked, blocks)
             pairs = zip(stored["systems"].tolist(), stored["lists"].tolist(), strict=True)
-            self.lists = {name: (some[0], some[1], some[2]) for name, some in pairs}
+            self.lists = {name: (some[0], some[1], some[2], some[3]) for name, some in pairs}
             kept = [name for name in stored.files if name.startswith("shown/")]
             self.shown = {name.removeprefix("shown/"): stored[name] for name in kept}
 
@@ -453,6 +455,7 @@ class TextBlockAudit(BlockAudit):
             read = Texts.from_frame(kept.with_columns(text=pl.lit("")), source="texts")
         except DataError as error:
             raise in_block(error) from None
+        into.counts["ones"] += int(np.count_nonzero(read.ids == 1))
         into.counts["acceptable"] += int(np.count_nonzero(read.truth == 0))
         keys = None
         if self.is_clustered:
@@ -473,8 +476,8 @@ class TextBlockAudit(BlockAudit):
                 raise in_block(error) from None
         said, strangers, lacking = decisions_about(past, texts)
         count = len(past) if past.repeats is None else len(np.unique(past.ids))
-        into.recorded(system, strangers, count, lacking)
-        into.counts["zeros"] += int(np.count_nonzero(past.ids == 0) and 0 not in texts.ids)
+        zeros = int(bool((past.ids == 0).any()) and 0 not in texts.ids)
+        into.recorded(system, strangers, count, lacking, zeros)
         return said
 
     def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
@@ -497,11 +500,11 @@ class TextBlockAudit(BlockAudit):
         if self.groups is not None:
             result += near_identical("groups", self.groups.names)
             result += totals.unmatched_groups("text_groups", "texts", "are not among the texts")
-        for system, (strangers, count, lacking) in totals.lists.items():
+        for system, (strangers, count, lacking, zeros) in totals.lists.items():
             if count and lacking == counts["units"]:
                 fault = f"none of its {count:,} ids is that of a text"
                 raise DataError(self.files.get(system, system), [fault])
-            if counts["zeros"] and strangers == 1 and lacking:
+            if zeros and strangers == 1 and counts["ones"] and lacking:
                 raise DataError(self.files.get(system, system), [FROM_ZERO])
             told = unmatched_decisions(
                 self.files.get(system, system), strangers, count, lacking, counts["units"]

@@ -246,6 +246,34 @@ def test_copies_of_a_system_do_not_move_its_slope(made: Make) -> None:
     assert fits._likeness(Counts.check(**counts), 0, 1) < 0.1
 
 
+@pytest.mark.parametrize("common", [0.0, 0.8])
+def test_lists_that_share_more_than_profiles_explain_are_noted(made: Make, common: float) -> None:
+    # Both systems deviate from the line for the same users; their lists are no copies.
+    rng = np.random.default_rng(8)
+    counts = made(rng, 150)
+    t, one = rng.normal(-0.3, 1.2, 150), rng.standard_normal(150)
+    two = common * one + np.sqrt(1 - common**2) * rng.standard_normal(150)
+    x = 0.8 * t[:, None] + 0.8 * np.stack([one, two], axis=1)
+    counts["count"] = rng.binomial(counts["known"], 1 / (1 + np.exp(-t)))
+    counts["list_count"] = rng.binomial(counts["list_known"], 1 / (1 + np.exp(-x)))
+    found = slopes(fit_propagation(**counts, systems=["a", "b"]))
+    note = "its lists have more in common with those of b than profiles explain"
+    assert (note in found["a"].note) == (common > 0)
+    assert fits._likeness(Counts.check(**counts), 0, 1) > 1.1
+
+
+@pytest.mark.slow
+def test_one_costly_system_among_many_leaves_the_others_enough_of_the_budget(made: Make) -> None:
+    rng = np.random.default_rng(7)
+    s, v = tuple(np.linspace(-1, 2, 8)), (0.05, 0.5, 1.0, 2.0, 0.5, 0.5, 3.0, 0.01)
+    counts = made(rng, 40, b=(0.0,) * 8, s=s, v=v)
+    found = slopes(
+        fit_propagation(**counts, systems=list("abcdefgh"), rng=np.random.default_rng(1))
+    )
+    assert all(e.is_defined for system, e in found.items() if system != "g")
+    assert found["g"].is_defined or "hold both identities" in found["g"].reason
+
+
 def test_a_spent_budget_is_named_with_how_to_raise_it(made: Make) -> None:
     counts = made(np.random.default_rng(4), 30)
     fit = fit_propagation(**counts, systems=["a", "b"], budget=2e5)
@@ -257,7 +285,8 @@ def test_a_spent_budget_is_named_with_how_to_raise_it(made: Make) -> None:
 def test_a_failed_fit_describes_its_data_above_every_limit(made: Make) -> None:
     counts = Counts.check(**made(np.random.default_rng(4), 30))
     reason = fits._failure(counts, "heavy tail")
-    assert reason == "30 users; the fit did not converge: heavy tail"
+    assert reason.startswith("30 users; 29 of 30 profiles hold both identities; profiles hold 21.7")
+    assert reason.endswith("identity on average; the fit did not converge: heavy tail")
     short = {"count": [0, 1, 1, 0], "known": [1, 2, 1, 1]}
     reason = fits._failure(Counts.check(**short), "x")
     assert "only 1 of 4 profiles hold both identities; profiles hold 1.2 items" in reason

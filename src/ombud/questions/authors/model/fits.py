@@ -23,19 +23,20 @@ from ombud.stats.statistics import Floats
 SPREAD_FLOOR = 0.05
 """A standard deviation of log odds whose interval reaches below this is not told from 0."""
 
-# Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
-# users and 2 systems these are about 15 CPU seconds.
-_EVALUATIONS, _EVALUATIONS_PER_LIST = 5e7, 1.4e5
-# The share of them for the joint fit, when it may fail, and when others are fitted apart anyway.
+# Evaluations of integrands that a fit may spend: a constant, and so many for each list of up to two
+# systems, or of more: each of these must also have enough for a fit of its own, if the joint one
+# fails. For 300 users and 2 systems these are about 15 CPU seconds.
+_EVALUATIONS, _EVALUATIONS_PER_LIST = 5e7, (1.4e5, 2.2e5)
+# The share of them for the joint fit of two, and of more or when others are fitted apart anyway.
 _JOINT_SHARE, _JOINT_BESIDE_OTHERS = 0.75, 0.6
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
 # A system with both identities in a smaller share of its lists is fitted apart: than this, or than
 # this times the share of the system that has most. It would make the joint fit too costly.
 _MIXED_SHARE, _MIXED_BESIDE_OTHERS = 0.3, 0.5
-# What a failed fit says of its data: fewer items than this are few, a standard deviation of log
-# odds above this is wide, and one whose interval has ends this many times apart is uncertain.
-_SHORT, _WIDE, _UNCERTAIN = 5, 4.0, 10.0
+# What a failed fit says of its data: a standard deviation of log odds above this is wide, and one
+# whose interval has ends this many times apart is uncertain.
+_WIDE, _UNCERTAIN = 4.0, 10.0
 
 # Lists of two systems that differ by less than this times what chance gives are copies and are
 # fitted apart, if there are so many; below the third number a note says how alike they are.
@@ -60,6 +61,11 @@ class _Fit:
         if self.drawn is None or self.reason:
             raise NotConvergedError(self.reason or "there are no draws")
         return self.drawn
+
+    @property
+    def spread_reason(self) -> str:
+        """Why no slope can be identified; empty when one can."""
+        return self.reason or _no_spread(self.posterior)
 
     def predict(self, draws: int = 10_000, *, rng: np.random.Generator | None = None) -> Predictive:
         """Return draws for new users; see `Predictive`."""
@@ -111,11 +117,6 @@ class ProfileFit(_Fit):
     def misfit(self) -> Misfit | None:
         """How far the profiles are from what is predicted; None without an answer."""
         return self.misfits[0] if self.misfits else None
-
-    @property
-    def spread_reason(self) -> str:
-        """Why no slope can be identified; empty when one can."""
-        return self.reason or _no_spread(self.posterior)
 
     def estimates(self) -> list[Estimate]:
         """Return mu, sigma and the share of an average profile, with 95% intervals."""
@@ -178,11 +179,6 @@ class PropagationFit(_Fit):
         """How far a system's lists are from what is predicted; None without an answer."""
         return next((m for m in self.part(system).misfits if m.system == system), None)
 
-    @property
-    def spread_reason(self) -> str:
-        """Why no slope can be identified; empty when one can."""
-        return self.reason or _no_spread(self.posterior)
-
     def estimates(self) -> list[Estimate]:
         """Return all parameters with 95% intervals.
 
@@ -210,10 +206,13 @@ class PropagationFit(_Fit):
         slope, intercept = self.drawn.slope[:, a], self.drawn.intercept[:, a]
         notes = [misfit.words, self.apart_because]
         for b, other in enumerate(self.counts.names):
-            if b != a and _likeness(self.counts, a, b) < _ALIKE:
+            how = f"have more in common with those of {other} than profiles explain"
+            if alike := b != a and _likeness(self.counts, a, b) < _ALIKE:
+                how = f"differ from those of {other} by no more than chance"
+            if alike or other in misfit.shared:
                 notes.append(
-                    f"its lists differ from those of {other} by no more than chance: what they "
-                    "share beyond profiles counts as evidence about users, and moves the slope"
+                    f"its lists {how}: what they share beyond profiles counts as evidence about "
+                    "users, and moves the slope"
                 )
         about["note"] = "; ".join(filter(None, notes))
         about["details"] = {"misfit": misfit.to_dict()}
@@ -385,7 +384,8 @@ def fit_propagation(
         How many draws from the posterior; up to 24 times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
-        is refused. Default: 50 million and 140,000 for each user and system.
+        is refused. Default: 50 million and, for each user and system, 140,000 with up to two
+        systems and 220,000 with more.
     rng
         Source of randomness.
 
@@ -436,8 +436,9 @@ def fit_propagation(
     reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in (refused | sparse).items())
     joint = PropagationFit(counts.only([]), priors, None, None, (), reason, profile)
     if together:
-        rest = _JOINT_SHARE if len(together) > 1 else 1.0
-        joint = fit(together, work.part(_JOINT_BESIDE_OTHERS if sparse else rest))
+        few = _JOINT_SHARE if len(together) > 1 else 1.0
+        many = sparse or len(together) > 2
+        joint = fit(together, work.part(_JOINT_BESIDE_OTHERS if many else few))
     if joint.reason and len(together) > 1:
         # One of them may be what prevents the fit: it must not take the others with it.
         because = f"fitted apart from other systems, because the joint fit failed: {joint.reason}"
@@ -460,7 +461,8 @@ def fit_propagation(
 
 
 def _budget(counts: Counts) -> float:
-    return _EVALUATIONS + _EVALUATIONS_PER_LIST * len(counts.count) * max(1, counts.systems)
+    each = _EVALUATIONS_PER_LIST[counts.systems > 2]
+    return _EVALUATIONS + each * len(counts.count) * max(1, counts.systems)
 
 
 def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
@@ -483,8 +485,8 @@ def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
             )
         elif mixed < _FEWEST_MIXED:
             refused[a] = (
-                f"only {mixed} of the {lists} lists hold both identities; at least "
-                f"{_FEWEST_MIXED} are needed to estimate a slope"
+                f"lists with both identities: {mixed} of {lists}; at least {_FEWEST_MIXED} are "
+                "needed to estimate a slope"
             )
         elif mixed < fewest * lists:
             sparse[a] = f"only {mixed} of the {lists} lists hold both identities"
@@ -571,10 +573,9 @@ def _failure(
     ):
         times = np.broadcast_to(counts.times[:, None], k.shape)
         there, mixed = int(times[r > 0].sum()), int(times[(k > 0) & (k < r)].sum())
-        if 2 * mixed < there:
-            facts.append(f"only {mixed} of {there} {what} hold both identities")
-        if there and (times * r).sum() < _SHORT * there:
-            items = (times * r).sum() / there
+        if there:
+            only, items = "only " * (2 * mixed < there), (times * r).sum() / there
+            facts.append(f"{only}{mixed} of {there} {what} hold both identities")
             facts.append(f"{what} hold {items:.1f} items of known identity on average")
     if drawn is not None:
         sds = {"users' log odds": drawn.spread}

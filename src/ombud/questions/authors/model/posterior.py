@@ -161,18 +161,8 @@ class Diagnostics:
             problems.append(
                 f"the integrals are off by {drawn.error:.2g} nats, {_LARGEST_ERROR} is tolerated"
             )
-        return cls(
-            len(drawn.weights),
-            drawn.khat,
-            ess,
-            tails,
-            rhat,
-            drawn.error,
-            drawn.worst_error,
-            at_mode,
-            drawn.degree,
-            tuple(problems),
-        )
+        rest = (drawn.error, drawn.worst_error, at_mode, drawn.degree, tuple(problems))
+        return cls(len(drawn.weights), drawn.khat, ess, tails, rhat, *rest)
 
 
 def _effective(values: Floats, weights: Floats) -> float:

@@ -16,6 +16,8 @@ from ombud.stats.statistics import Floats
 # Steps between shares at which distributions are compared.
 _STEPS = 200
 _REFUSED = 0.01
+# Lists share more than profiles explain if replicated ones are so many standard deviations below.
+_SHARED = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Misfit:
     predicted_at_zero: float
     predicted_at_one: float
     n: int  # Profiles or lists
+    shared: tuple[str, ...]  # Systems whose lists have more in common with these than predicted
 
     @property
     def describes(self) -> bool:
@@ -74,9 +77,8 @@ class Misfit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {
-            "describes": self.describes
-        }
+        told = {name: getattr(self, name) for name in self.__slots__ if name != "shared"}
+        return told | {"describes": self.describes}
 
 
 def predict(
@@ -123,30 +125,36 @@ def measure_misfit(
     sizes = n.astype(np.int64)
     observed = _cells(y, n, there)
     found = np.empty((replicates, systems + 1, _STEPS + 2))
+    common = np.empty((replicates, systems, systems))
     for row, draw in enumerate(posterior.pick(replicates, rng)):
         t = posterior.mean[draw] + posterior.spread[draw] * rng.standard_normal(users)
         x = posterior.intercept[draw] + posterior.slope[draw] * t[:, None]
         x = x + posterior.residual[draw] * rng.standard_normal((users, systems))
         share = _share(expected + np.concatenate([t[:, None], x], axis=1))
-        found[row] = _cells(rng.binomial(sizes, share), n, there)
+        made = rng.binomial(sizes, share)
+        found[row], common[row] = _cells(made, n, there), _common(made, n, there)
     mean = found.mean(axis=0)
     distance = np.abs(np.cumsum(observed - mean, axis=1)).max(axis=1)
     # Each replicate against the mean of the others, as the observed one is against them all.
     others = np.abs(np.cumsum(found - mean, axis=2)).max(axis=2) * replicates / (replicates - 1)
     p = (1 + (others >= distance).sum(axis=0)) / (1 + replicates)
-    return tuple(
-        Misfit(
-            name,
-            float(distance[i]),
-            float(p[i]),
-            float(observed[i, 0]),
-            float(observed[i, -1]),
-            float(mean[i, 0]),
-            float(mean[i, -1]),
-            int(there[:, i].sum()),
-        )
-        for i, name in enumerate(["", *counts.names])
-    )
+    beyond = _common(y, n, there) - common.mean(axis=0) > _SHARED * common.std(axis=0)
+    shared = [(), *(tuple(np.array(counts.names)[row].tolist()) for row in beyond)]
+    ends = [distance, p, observed[:, 0], observed[:, -1], mean[:, 0], mean[:, -1]]
+    figures: list[list[Any]] = [one.tolist() for one in (*ends, there.sum(axis=0))]
+    return tuple(Misfit(*row) for row in zip(["", *counts.names], *figures, shared, strict=True))
+
+
+def _common(y: Floats | NDArray[np.int64], n: Floats, there: NDArray[np.bool_]) -> Floats:
+    """Return how shares in lists correlate between systems, given those in profiles."""
+    z = np.where(there, y / np.maximum(n, 1), 0.0)
+    z = np.where(there, z - z.sum(axis=0) / np.maximum(there.sum(axis=0), 1), 0.0)
+    c = z.T @ z
+    c = c[1:, 1:] - np.outer(c[0, 1:], c[0, 1:]) / max(c[0, 0], 1e-12)
+    scale = np.sqrt(np.maximum(np.diag(c), 1e-12))
+    found: Floats = c / np.outer(scale, scale)
+    np.fill_diagonal(found, 0)
+    return found
 
 
 def _share(x: Floats) -> Floats:
