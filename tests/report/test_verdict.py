@@ -12,6 +12,7 @@ import pytest
 from ombud.audits.plan import AboutPlan, DisplayPlan, Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.data.card import Card
+from ombud.questions.counterfactual.report import OVERLAP
 from ombud.report import Report
 from ombud.report.html import to_html
 from ombud.report.markdown import to_markdown
@@ -289,6 +290,15 @@ def test_each_measure_counts_in_its_own_direction_and_each_group_is_a_story() ->
     assert "3 of 4 comparisons show a significant difference in the dir" in made.family.sentence
     assert [f.estimate.group for f in made.findings] == ["topic=age", "topic=politics", ""]
     assert not any(f.related for f in made.findings)
+
+
+def test_a_headline_names_no_measure_that_could_not_be_tested() -> None:
+    about = {"key": "reach/popularity-gap", "metric": "reach", "against": "popular items"}
+    reach = ratio(None, "items of popularity decile 1").replace(**about, kind="gap", label="")
+    moved = {"key": "stability/above-noise", "details": {"distance": OVERLAP}}
+    noise = gap(0.0, "", metric="lists changed beyond noise", **moved)
+    found = {plain(verdict(*some).headline) for some in ((noise, reach), (noise,))}
+    assert len(found) == 1 and "when other users" in found.pop()
 
 
 def test_contrasts_with_others_are_no_findings() -> None:

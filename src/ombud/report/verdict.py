@@ -162,10 +162,9 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     audited = [s for s in systems if not s.reference]
     answer, rule = _answer(audited, findings, reversed_)
     title = context.result.plan.title
-    asked = question.asks if title in {"", "Audit"} else title
     return Verdict(
         name=question.name,
-        question=asked,
+        question=question.asks if title in {"", "Audit"} else title,
         answer=answer,
         rule=rule,
         headline=_headline(answer, rule, audited, case, findings),
@@ -363,8 +362,7 @@ def _status(
     hints = [f for f in early if f.estimate.system == system]
     if own:
         return SystemStatus(
-            system, name, "yes", "finding", own[0].unnamed, own[0], len(own) - 1,
-            reference,
+            system, name, "yes", "finding", own[0].unnamed, own[0], len(own) - 1, reference,
         )  # fmt: skip
     # A measure that no label allows is not answered by another one that needs no labels.
     untold = [e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)]
@@ -488,7 +486,10 @@ def _headline(
         only = (name if name.text else Strong(f"this {question.systems}"),)
     if answer == "no clear evidence":
         who = f"any of the {_word(every)} {kinds}" if every > 2 else f"either {question.systems}"
-        does = Strong(f" {_verb(question.yes, 1, case)}.")
+        # Nothing is said of a measure that could not be tested.
+        tested = [e for e in case.family.estimates if status_of(e) != "not tested"]
+        asked = {case.phrases[id(e)].yes or question.yes for e in tested}
+        does = Strong(f" {_verb(asked.pop() if len(asked) == 1 else question.yes, 1, case)}.")
         signs = sum(s.mark == "early sign" for s in systems)
         hint = "is an early sign" if signs == 1 else f"are early signs in {_word(signs)} of them"
         no = (Strong("No clear evidence that "), *(only or (Strong(who),)), does)

@@ -75,11 +75,11 @@ class Counterfactual(CounterfactualOptions, Analysis):
             total = asked.interactions.n_users
             whole.exclusions.append(Exclusion(WHERE, "users", count, reason, total))
         if {"escape", "drift-in"} & set(self.parts) and (open_ := asked.unlabeled_items):
-            reason = "some of their labels are unknown, and escape and drift-in " + (
+            reason = "some of their labels are unknown. Escape and drift-in " + (
                 'count them as "yes"'
                 if self.unknown
-                else "exclude users whose answer depends on them; [data] "
-                'unlabeled = "no" declares that every item was checked'
+                else "exclude users whose answer depends on them. If every item was checked, "
+                'declare [data] unlabeled = "no"'
             )
             total = asked.interactions.n_items
             key = "warning/unlabeled-items"

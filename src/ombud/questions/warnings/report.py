@@ -213,8 +213,7 @@ def _papers(context: Context) -> Text | None:
 
 def _ends(values: Sequence[float]) -> str:
     """Return the smallest and the largest value, once where they are printed alike."""
-    ends = (RELATIVE.number(end) for end in (min(values), max(values)))
-    return " to ".join(dict.fromkeys(ends))
+    return " to ".join(dict.fromkeys(map(RELATIVE.number, (min(values), max(values)))))
 
 
 def _unknown(context: Context) -> Text | None:
