@@ -299,9 +299,9 @@ CASES = {
 def sizes(quick: bool) -> dict[str, dict[str, int]]:
     if quick:
         return {
-            "clustering": {"editions": 300_000, "edges": 1_000_000},
+            "clustering": {"editions": 150_000, "edges": 500_000},
             "marc": {"records": 10_000},
-            "huge": {"editions": 3_000_000, "edges": 10_000_000},
+            "huge": {"editions": 1_000_000, "edges": 3_300_000},
         }
     return {
         "clustering": {"editions": 600_000, "edges": 2_000_000},

@@ -37,7 +37,7 @@ from _isolated import finish, main_of_case, measure
 SEED = 20210204
 FULL = {"users": 5_000, "draws": 1500, "tune": 1000, "chains": 4}
 # Two chains, so that R-hat is defined.
-QUICK = {"users": 500, "draws": 400, "tune": 400, "chains": 2}
+QUICK = {"users": 500, "draws": 200, "tune": 250, "chains": 2}
 PARTS = ("regimes", "hard", "rate")
 SYSTEMS = ("A", "B", "C", "D")
 NAMES = {"mean": "mu", "spread": "sigma", "intercept": "b", "slope": "s", "residual": "v"}

@@ -1,7 +1,7 @@
 """Balanced reranking: all users at once against a plain loop over users and items.
 
     python benchmarks/_authors_rerank.py            5,000 users x 1,000 candidates, lists of 100
-    python benchmarks/_authors_rerank.py --quick    the loop on a tenth of the users, scaled up
+    python benchmarks/_authors_rerank.py --quick    the loop on 200 of the users, scaled up
 
 Two identities (GreedyEQ, SingleEQ, GreedyReflect) and four (the quota rule). The loop walks the
 remaining ranking from its top for every place, as the paper's algorithm does, on plain lists; its
@@ -118,7 +118,7 @@ CASES = {"rerank_ombud": rerank_ombud, "rerank_python": rerank_python}
 
 def rerank_vs_python(script: str, quick: bool) -> dict[str, float]:
     """Run both and return the named figures; `script` must hand `CASES` to `main_of_case`."""
-    options = {"users": 5_000, "candidates": 1_000, "n": 100, "loop_users": 500 if quick else 5_000}
+    options = {"users": 5_000, "candidates": 1_000, "n": 100, "loop_users": 200 if quick else 5_000}
     print(f"rerank: {options}")
     ours = measure(script, "rerank_ombud", options)
     loops = measure(script, "rerank_python", options)

@@ -1,7 +1,7 @@
 """The authors study: linking, the propagation model, reranking, and the study as a whole.
 
     python benchmarks/authors.py            full size; the study on 870,000 users
-    python benchmarks/authors.py --quick    the study on a two-hundredth of it; NUTS on 500 users
+    python benchmarks/authors.py --quick    the study on a thousandth of it; NUTS on 500 users
     python benchmarks/authors.py --only study --share 0.01
     python benchmarks/authors.py --only study --folder study    resumes after a kill
 
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="of BPR, in the study; default 100, quick 5")
     asked = parser.parse_args()
     quick = asked.quick
-    share = asked.share or (0.005 if quick else 1.0)
+    share = asked.share or (0.001 if quick else 1.0)
     epochs = asked.epochs or (5 if quick else 100)
     figures: dict[str, float] = {}
     for part in (asked.only,) if asked.only else PARTS:
