@@ -336,11 +336,14 @@ def test_memberships_that_are_not_filled_in_are_refused(lake: Path, tmp_path: Pa
 @pytest.mark.parametrize("engine", ["memory", "stream"])
 @pytest.mark.parametrize("kind", [pl.Float64, pl.Decimal(10, 2)], ids=["float", "decimal"])
 def test_ranks_are_whole_numbers(lake: Path, tmp_path: Path, engine: str, kind: Any):
-    lists = pl.read_parquet(lake / "system0.parquet").with_columns(pl.col("rank").cast(kind))
+    # In memory whole numbers may be written as floats: pandas does so where a cell is empty.
+    part = 0.5 if (engine, kind) == ("memory", pl.Float64) else 0
+    rank = pl.col("rank").cast(kind) + part
+    lists = pl.read_parquet(lake / "system0.parquet").with_columns(rank)
     lists.write_parquet(tmp_path / "lists.parquet")
     plan = plan_of(lake, engine={"type": engine})
     plan["systems"]["s0"]["path"] = str(tmp_path / "lists.parquet")
-    with pytest.raises(OmbudError, match=r"column 'rank': holds .*; whole numbers were expected"):
+    with pytest.raises(OmbudError, match=r"column 'rank': .*whole number"):
         Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out")
     assert not (tmp_path / "out" / "blocks").exists()
 

@@ -130,6 +130,11 @@ def test_lists_without_rank_follow_the_score() -> None:
     assert lists.to_frame()["item"].to_list() == [6, 5]
 
 
+def test_whole_ranks_may_be_written_as_floats() -> None:
+    lists = {"user": [1, 1, 1], "item": [5, 6, 7], "rank": [2.0, 1.0, 3.0]}
+    assert Recommendations.from_frame(pl.DataFrame(lists)).to_frame()["item"].to_list() == [6, 5, 7]
+
+
 def test_copied_rows_do_not_turn_lists_of_distances_around() -> None:
     lists = {"user": [1, 1, 1], "item": [5, 6, 6], "score": [0.1, 0.9, 0.9]}
     lowest = MappedFile(pl.DataFrame(lists), reading=Reading(best="lowest"))
