@@ -162,7 +162,6 @@ def smoothed(
     """
     share = found.share
     if found.weight is found.places:
-        # Whole numbers: the product below would give them back.
         absent = (found.carrying < _ABSENT) & (found.places > 0)
     else:
         with np.errstate(invalid="ignore"):
@@ -171,7 +170,9 @@ def smoothed(
         return (share * found.places + 0.5) / (found.places + 1), ~np.isnan(share)
     if smoothing == "drop":
         return np.where(absent, np.nan, share), absent
-    more = (found.carrying + next_weight) / (found.weight + next_weight)
+    # Where whole numbers say that the label is absent, nothing carries it: one number for each list.
+    carrying = 0 if found.weight is found.places else found.carrying
+    more = (carrying + next_weight) / (found.weight + next_weight)
     return np.where(absent, more, share), absent
 
 
