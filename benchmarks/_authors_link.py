@@ -299,7 +299,7 @@ CASES = {
 def sizes(quick: bool) -> dict[str, dict[str, int]]:
     if quick:
         return {
-            "clustering": {"editions": 150_000, "edges": 500_000},
+            "clustering": {"editions": 300_000, "edges": 1_000_000},
             "marc": {"records": 10_000},
             "huge": {"editions": 1_000_000, "edges": 3_300_000},
         }
