@@ -140,7 +140,7 @@ def read_role(
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
     if role is None and chosen in {None, "users", "text_groups"}:
-        chosen = _told_role(answers.columns, found, profiles) or chosen
+        chosen = _role_of_named(answers.columns, found, profiles) or chosen
     if chosen in {None, "interactions"} and _is_bare(rows) and not chosen_reading.names:
         return _bare_role(path, answers, frame)
     if chosen is None:
@@ -212,12 +212,12 @@ class _Table:
     def ask(self, text: str, flag: str, proposal: str = "") -> None:
         self.questions.append(Question(f"{self.path.name}: {text}", flag, proposal))
 
-    def propose(self, text: str, flag: str, proposal: str, made: dict[str, Any], said: str) -> None:
+    def propose(self, text: str, flag: str, proposal: str, made: dict[str, Any], note: str) -> None:
         """Ask, and take the proposal if proposals are accepted: `made` is how the file is read."""
         self.ask(text, flag, proposal)
         if proposal and self.answers.accept:
             self.reading |= made
-            self.assume(said)
+            self.assume(note)
 
     def find(self, wide: Sequence[str], *, named: bool) -> None:
         """Find the columns of the role, and how they are written."""
@@ -307,8 +307,8 @@ class _Table:
 
     def arrays(self, *, scores: bool) -> list[str]:
         """Return the columns of arrays: those of scores, or all others."""
-        found = [n for n, p in self.profiles.items() if p == "list"]
-        return [n for n in found if (_joined(n) in _NAMES["scores"]) == scores]
+        lists = [n for n, p in self.profiles.items() if p == "list"]
+        return [n for n in lists if (_joined(n) in _NAMES["scores"]) == scores]
 
     def find_lists(self, wide: Sequence[str]) -> None:
         """Find lists that are in one row per user."""
@@ -336,8 +336,8 @@ class _Table:
             return
         flag = "--read recommendations.best=lowest"
         text = f"which value of column {name!r} is the best, the lowest or the highest?"
-        said = f"the lowest value of column {name!r} is the best"
-        self.propose(text, f"{flag} (or highest)", flag, {"best": "lowest"}, said)
+        note = f"the lowest value of column {name!r} is the best"
+        self.propose(text, f"{flag} (or highest)", flag, {"best": "lowest"}, note)
 
     def find_events(self) -> None:
         """Find histories in one cell per user, and ask about rows that say no: not clicked."""
@@ -473,9 +473,9 @@ class _Table:
             return
         flag = f"--yes-values {','.join(yes)}"
         shown = ", ".join(map(repr, sorted(words)))
-        asked = f"{', '.join(names[:6])} hold {shown}. Which of them mean that a label applies?"
-        said = f"a label applies at {', '.join(yes)}"
-        self.propose(asked, f"{flag} (or fewer)", flag, {"yes": yes}, said)
+        question = f"{', '.join(names[:6])} hold {shown}. Which of them mean that a label applies?"
+        note = f"a label applies at {', '.join(yes)}"
+        self.propose(question, f"{flag} (or fewer)", flag, {"yes": yes}, note)
 
     def find_words(self, ours: str) -> None:
         """Find which values of a column mean yes."""
@@ -564,9 +564,9 @@ class _Table:
         if {"yes_from", "yes", "no"} & set(self.reading):
             return
         proposal = flag if isinstance(high, float) and high <= 1 else ""
-        asked = f"from which value of column {name!r} on does it mean {what}?"
-        said = f"0.5 and more in column {name!r} means {what}"
-        self.propose(asked, f"{flag} (or another number)", proposal, {"yes_from": 0.5}, said)
+        question = f"from which value of column {name!r} on does it mean {what}?"
+        note = f"0.5 and more in column {name!r} means {what}"
+        self.propose(question, f"{flag} (or another number)", proposal, {"yes_from": 0.5}, note)
 
     def find_alike(self) -> None:
         """Ask about labels and groups that differ in capitals and spaces alone."""
@@ -625,8 +625,8 @@ def _saved_role(
         try:
             flagged_labels(labels, Reading.from_dict(reading, "--read"), path.name)
         except DataError:
-            asked = f"{path.name}: which labels mean flagged? Found: {', '.join(labels[:12])}."
-            questions.append(Question(asked, "--yes-values LABEL,LABEL"))
+            question = f"{path.name}: which labels mean flagged? Found: {', '.join(labels[:12])}."
+            questions.append(Question(question, "--yes-values LABEL,LABEL"))
     return FileRole(
         path, "decisions", {}, (*rows.columns, *_replies(rows.schema)), reading,
         questions=tuple(questions), saved=saved, frame=frame,
@@ -825,7 +825,7 @@ def _wide_lists(columns: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def _told_role(
+def _role_of_named(
     columns: Mapping[str, str], found: Mapping[str, str], profiles: Mapping[str, Profile]
 ) -> str | None:
     """Return the role for which somebody named columns that this file has."""

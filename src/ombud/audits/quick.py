@@ -79,8 +79,8 @@ def audit(
     >>> [round(e.value, 2) for e in result.estimates if e.kind == "level"]
     [0.5]
     """
-    told = dict(columns or {}), tuple(yes_values), dict(reading or {})
-    answers = Answers(*told, unlabeled, threshold, True)
+    answered = dict(columns or {}), tuple(yes_values), dict(reading or {})
+    answers = Answers(*answered, unlabeled, threshold, True)
     given = {
         "interactions": interactions, "test": test, "labels": labels, "items": items,
         "users": users, "texts": texts, "text_groups": text_groups,

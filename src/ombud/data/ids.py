@@ -43,11 +43,11 @@ def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _spellings(ids: pa.Array) -> list[tuple[pa.Array, pa.Array]]:
     """Return ids with leading zeros, and with thousands separators; each beside the plain ones."""
-    found = []
+    pairs = []
     for odd, cut, made in (("^0+[0-9]+$", "^0+([0-9])", r"\1"), (_THOUSANDS, "[,.' ]", "")):
         some = ids.filter(pc.match_substring_regex(ids, odd))
-        found += [(some, pc.replace_substring_regex(some, cut, made))] if len(some) else []
-    return found
+        pairs += [(some, pc.replace_substring_regex(some, cut, made))] if len(some) else []
+    return pairs
 
 
 def _refuse_spelling(some: pa.Array, bare: pa.Array, others: pa.Array) -> None:

@@ -46,8 +46,8 @@ def understand(
         words = values if values.dtype == pl.String else values.cast(pl.String)
         made = _numbers(words, reading, source, name, setting)
         return made if made.faults else Understood(made.values.fill_nan(None) >= reading.yes_from)
-    told = reading.yes or reading.no or reading.missing
-    if kind == "flag" and told and _is_plain(values.dtype):
+    declared = reading.yes or reading.no or reading.missing
+    if kind == "flag" and declared and _is_plain(values.dtype):
         # Somebody said which values mean yes: 0 may.
         whole = _from_floats(values, "id", source, name).values
         values = whole.cast(pl.String)

@@ -486,10 +486,10 @@ def _headline(
         only = (name if name.text else Strong(f"this {question.systems}"),)
     if answer == "no clear evidence":
         who = f"any of the {_word(every)} {kinds}" if every > 2 else f"either {question.systems}"
-        # Nothing is said of a measure that could not be tested.
+        # A measure that could not be tested is not named.
         tested = [e for e in case.family.estimates if status_of(e) != "not tested"]
-        asked = {case.phrases[id(e)].yes or question.yes for e in tested}
-        does = Strong(f" {_verb(asked.pop() if len(asked) == 1 else question.yes, 1, case)}.")
+        verbs = {case.phrases[id(e)].yes or question.yes for e in tested}
+        does = Strong(f" {_verb(verbs.pop() if len(verbs) == 1 else question.yes, 1, case)}.")
         signs = sum(s.mark == "early sign" for s in systems)
         hint = "is an early sign" if signs == 1 else f"are early signs in {_word(signs)} of them"
         no = (Strong("No clear evidence that "), *(only or (Strong(who),)), does)

@@ -242,8 +242,8 @@ class RecordedDecisions(Moderator):
             # Matched as they are, every decision would be about the text before its own.
             if not counted_from_zero(past.ids, texts.ids, whole=True):
                 raise DataError(str(self.path), [FROM_ZERO])
-            told = "its ids start with 0 and those of the texts with 1: id 0 is taken as text 1"
-            first = Exclusion(self.path.name, "", 0, told, None, "warning/rows-from-0")
+            why = "its ids start with 0 and those of the texts with 1: id 0 is taken as text 1"
+            first = Exclusion(self.path.name, "", 0, why, None, "warning/rows-from-0")
             past = replace(past, ids=past.ids + 1, exclusions=(*past.exclusions, first))
         said, strangers, lacking = decisions_about(past, texts)
         count = len(np.unique(past.ids))

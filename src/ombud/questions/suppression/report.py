@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
@@ -337,6 +338,10 @@ TAGS: dict[str, tuple[str, Scale | None]] = {
 }
 
 
+def _is_of(group: str, e: Estimate) -> bool:
+    return e.group == group
+
+
 def _group_pages(context: Context) -> Iterable[Block]:
     """Show all of each group, where the plan asks for pages; the largest differences first."""
     if not context.result.plan.options.get("pages"):
@@ -350,7 +355,7 @@ def _group_pages(context: Context) -> Iterable[Block]:
             f"All estimates for {members}.",
             SCORE,
             ("system", "metric", "label", "against", "value", "n"),
-            keep=lambda e, group=group: e.group == group,  # type: ignore[misc]
+            keep=partial(_is_of, group),
             name=f"group-{place}",
             folded=True,
         ).blocks(context)

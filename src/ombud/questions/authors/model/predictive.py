@@ -77,8 +77,8 @@ class Misfit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values."""
-        told = {name: getattr(self, name) for name in self.__slots__ if name != "shared"}
-        return told | {"describes": self.describes}
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "shared"}
+        return fields | {"describes": self.describes}
 
 
 def predict(
