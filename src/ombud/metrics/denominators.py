@@ -83,8 +83,9 @@ def label_tallies(
         for name, each in (("says no", says), ("disputed", disputed)):
             tallies[name] = np.asarray(each if whole else [each.any()], dtype=np.float64)
     lacking = np.zeros(defined.shape, dtype=np.bool_)
+    everyone = bool(defined.all())  # mostly; spares copies of tables
     for side, share in shares.items():
-        tallies[side] = np.where(defined, share, 0.0).sum(axis=0)
+        tallies[side] = (share if everyone else np.where(defined, share, 0.0)).sum(axis=0)
     for side, share in labeled.items():
         tallies[f"labeled {side}"] = np.where(defined, share, 0.0).sum(axis=0)
         without = ~defined & ~lacking & (share == 0)

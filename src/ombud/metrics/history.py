@@ -20,7 +20,7 @@ Weighting = Literal["exposure", "share"]
 _BLOCK = 2**14
 # Bytes of a 64-bit number, and how many items are added at once: each needs such a number.
 _LANES = 8
-_ENTRIES = 2**15
+_ENTRIES = 2**17
 
 
 def top_quartile(matrix: sparse.csr_array) -> NDArray[np.bool_]:

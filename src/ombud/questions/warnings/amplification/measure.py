@@ -250,7 +250,7 @@ def _values(
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
     for part, result, past in sides.tallies(items):
-        both = ~((result.places > 0) & (past.places > 0)) | never
+        defined = (result.places > 0) & (past.places > 0) & ~never
         if counted is not None and asked.unknown in {"exclude", "no"}:
             shares = {"list": result.share, "history": past.share}
             known = {}
@@ -259,20 +259,19 @@ def _values(
                     "list": tally(sides.lists[part], looked_at).share,
                     "history": tally(sides.history[part], looked_at).share,
                 }
-            _count(asked, sides.labels, ~both, shares, known, over_labels, counted)
+            _count(asked, sides.labels, defined, shares, known, over_labels, counted)
         if asked.form == "ratio-of-means":
             values = {
-                "list": np.where(both, np.nan, result.share),
-                "history": np.where(both, np.nan, past.share),
+                "list": np.where(defined, result.share, np.nan),
+                "history": np.where(defined, past.share, np.nan),
             }
-            touched[2] += np.count_nonzero(~both, axis=0)
+            touched[2] += np.count_nonzero(defined, axis=0)
         else:
             below, absent = smoothed(past, asked.smoothing)
             above = result.share
             if asked.form == "log-ratio" or asked.smoothing == "additive":
                 above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
                 touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
-            defined = ~both
             touched[0] += np.count_nonzero(absent & defined, axis=0)
             touched[2] += np.count_nonzero(defined, axis=0)
             ratio = above / below
@@ -288,48 +287,28 @@ def _values(
 
 def _looked_at(labels: Labels) -> Carried:
     """Return which items the data labels; one column where that is the same for every label."""
-    labeled = labels.labeled
-    if bool((labeled == labeled[:, :1]).all()):
-        labeled = labeled[:, :1]
-    width = labeled.shape[1]
-    table = np.zeros((len(labeled), table_width(width)), dtype=np.uint8)
-    table[:, :width] = labeled
-    return Carried(width, table, None)
+    n, w = labels.states.shape
+    # The last row stands for all items without labels. The table is large: it is written in place.
+    table = np.zeros((n + 1, table_width(w)), dtype=np.bool_)
+    labeled = np.greater_equal(labels.states, 0, out=table[:n, :w])
+    if labels.stated is not None:
+        labeled &= labels.stated
+    if w > 1 and all(np.array_equal(labeled[:, 0], labeled[:, other]) for other in range(1, w)):
+        w, table = 1, table[:, : table_width(1)] & (np.arange(table_width(1)) == 0)
+    return Carried(w, table.view(np.uint8), None)
 
 
 def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
-    """Return the sum over users of the labeled share of their list and of their history, by label.
-
-    Each item has the sum of its shares of all lists; no table of users and labels is needed.
-    """
-    states, stated = sides.labels.states, sides.labels.stated
-    weights = np.stack([_shares_of_items(matrix) for matrix in (sides.lists, sides.history)])
-    # Most items of a catalog are in no list and in no history.
-    seen = np.flatnonzero(weights[:, : len(states)].any(axis=0))
-    weights = weights[:, seen]
-    sums = np.zeros((2, states.shape[1]))
-    step = max(1, 8 * _PART // max(1, states.shape[1]))
-    # Used again by each block: fresh memory takes longer than the sums.
-    numbers = np.empty((min(step, len(seen)), states.shape[1]))
-    for low in range(0, len(seen), step):
-        items = seen[low : low + step]
-        labeled = states[items] >= 0
-        if stated is not None:
-            labeled &= stated[items]
-        block = numbers[: len(items)]
-        np.copyto(block, labeled)
-        sums += weights[:, low : low + step] @ block
+    """Return the sum over users of the labeled share of their list and of their history."""
+    looked_at = _looked_at(sides.labels)
+    sums = np.zeros((2, looked_at.labels))
+    for _, *both in sides.tallies((looked_at, looked_at)):
+        for side, found in enumerate(both):
+            sums[side] += (1 / found.weight[:, 0]) @ found.carrying
+    sums = np.broadcast_to(sums, (2, len(sides.labels.names)))
     if over_labels:
         sums = sums.mean(axis=1, keepdims=True)
     return {"labeled list": sums[0], "labeled history": sums[1]}
-
-
-def _shares_of_items(lists: sparse.csr_array) -> Floats:
-    """Return for each item the sum over lists of its weight in a list of weight one."""
-    whole = np.asarray(lists.sum(axis=1), dtype=np.float64)
-    shares = lists.data / np.repeat(whole, np.diff(lists.indptr))
-    sums = np.bincount(lists.indices, weights=shares, minlength=lists.shape[1])
-    return sums.astype(np.float64, copy=False)
 
 
 def _count(
