@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ombud.stats.estimate import Estimate
@@ -30,16 +30,29 @@ def percent(share: float) -> str:
     return f"{number_text(100 * share, places)}%"
 
 
-def times(ratio: float, finer: int = 0) -> str:
-    """Return a ratio in words, with `finer` more digits than usual.
+def times(ratio: float) -> str:
+    """Return a ratio in words, with two significant digits and at least its distance from 1.
 
     Examples
     --------
-    >>> times(2.27), times(23.4), times(0.52)
-    ('2.3 times', '23 times', '0.52 times')
+    >>> times(2.27), times(23.4), times(0.52), times(1.004), times(3069)
+    ('2.3 times', '23 times', '0.52 times', '1.004 times', '3,100 times')
     """
-    places = 0 if ratio >= 10 else 1 if ratio >= 1.15 else 2
-    return f"{number_text(ratio, places + finer)} times"
+    return f"{number_text(ratio, _ratio_places(ratio))} times"
+
+
+def _ratio_places(ratio: float) -> int:
+    """Return the decimals of a ratio; below 0 it is rounded to tens, hundreds and so on."""
+    if 0.85 < ratio < 1.15:
+        return min(max(2, _places_for(ratio - 1, 1)), _MOST_PLACES)
+    return _places_for(ratio, 2)
+
+
+def _places_for(size: float, digits: int) -> int:
+    """Return how many decimals show so many significant digits."""
+    if not size or not math.isfinite(size):
+        return 0
+    return digits - 1 - math.floor(math.log10(abs(size)))
 
 
 def correction_name(name: str) -> str:
@@ -79,11 +92,9 @@ class Scale:
             return abs(math.log(max(estimate.value, 0.05)))
         return abs(estimate.value - (estimate.null or 0.0))
 
-    def prose(self, value: float, finer: int = 0) -> str:
-        """Return a value with its unit, and with `finer` more digits than the scale has."""
-        if self.log:
-            return times(value, finer)
-        return f"{replace(self, places=self.places + finer).number(value)}{self.unit}"
+    def prose(self, value: float) -> str:
+        """Return a value with its unit."""
+        return times(value) if self.log else f"{self.number(value)}{self.unit}"
 
     def ends(self, estimate: Estimate) -> str:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""
@@ -92,8 +103,8 @@ class Scale:
         low, high = (self.number(end) for end in estimate.interval)
         return f"{low} to {high}"
 
-    def interval(self, estimate: Estimate) -> str:
-        """Return the confidence interval for prose: "95% CI 10.6 to 13.9".
+    def interval(self, estimate: Estimate, least: int = 0) -> str:
+        """Return the confidence interval for prose, with at least so many decimals.
 
         Examples
         --------
@@ -104,8 +115,12 @@ class Scale:
         if estimate.interval is None:
             return "no confidence interval"
         low, high = estimate.interval
+        usual = (0 if low >= 10 else 1 if low >= 1.15 else 2) if self.log else self.places
+        places = max(usual, least)
+        null = (estimate.null or 0.0) * self.factor
+        if estimate.excludes_null and null in (round(v * self.factor, places) for v in (low, high)):
+            places += 1  # an end would look like no effect
         signed = self.signed and low < 0
-        places = min(self.places, 1) if self.log and low >= 1.15 else self.places
         ends = [
             number_text(v * self.factor, places, signed=signed) + self.suffix for v in (low, high)
         ]
@@ -151,11 +166,12 @@ class Meeting:
 def meet(
     estimate: Estimate, level: float, other: float, levels: Scale, scale: Scale
 ) -> Meeting | None:
-    """Return both levels and the estimate with as few digits as make them agree as printed.
+    """Return both levels and their difference or ratio so that they agree as printed.
 
-    No number has more than one digit beyond its scale; a share below 0.1% is "under 0.1%". None
-    where they are not two sides of the same estimate, or cannot agree: such numbers do not belong
-    into one sentence.
+    A difference and its levels have the same decimals: those of the scale where the rounded numbers
+    agree, otherwise one more; then the printed difference is that of the printed levels. A ratio has
+    two significant digits, and its levels as many as it takes. There are more where a narrow
+    interval supports them. None where the levels are not two sides of the estimate.
 
     Examples
     --------
@@ -163,7 +179,7 @@ def meet(
     ...     metric="m", value=0.0718, interval=(0.065, 0.079), method="x", n=9, null=0.0
     ... )
     >>> meet(e, 0.2264, 0.1546, SHARE, POINTS)
-    Meeting(level='22.64%', other='15.46%', size='+7.2 percentage points', interval='95% CI 6.5 to 7.9')
+    Meeting(level='22.64%', other='15.46%', size='+7.18 percentage points', interval='95% CI 6.50 to 7.90')
     >>> meet(e, 0.3, 0.1, SHARE, POINTS) is None
     True
     """  # noqa: E501 - what is printed is one line
@@ -171,38 +187,49 @@ def meet(
     assert value is not None
     if not math.isclose(_compared(level, other, scale), value, rel_tol=1e-6, abs_tol=1e-9):
         return None
-    if levels.suffix == "%" and 0 < min(level, other) < _TINY:
-        a, b = ("under 0.1%" if 0 < v < _TINY else levels.number(v) for v in (level, other))
-        return None if a == b else Meeting(a, b, scale.prose(value), scale.interval(estimate))
-    for more, finer in _DIGITS:
-        places = (0 if scale.log else scale.places) + finer
-        if finer < 0 and abs(value * scale.factor) * 10.0**places < (1 if more else 10):
-            continue  # too few digits of the size would be left
-        shown = replace(levels, places=levels.places + more)
-        one, two = (round(v * shown.factor, shown.places) for v in (level, other))
-        size = scale.prose(value, finer)
-        if scale.compares == "difference":
-            rest = abs(one - two - round(value * scale.factor, places))
-            met = rest < 0.499 * 10.0**-places
-        else:
-            met = bool(two) and scale.prose(_compared(one, two, scale), finer) == size
-        if met:
-            ends = replace(scale, places=scale.places + (0 if scale.log else max(finer, 0)))
-            return Meeting(shown.number(level), shown.number(other), size, ends.interval(estimate))
-    return None
+    low, high = estimate.interval or (value, value)
+    a, b = level * levels.factor, other * levels.factor
+    size, width = value * scale.factor, (high - low) * scale.factor
+    if scale.compares == "difference":
+        fewest = _visible(scale.places, size, width)
+        for at in (fewest, fewest + 1):
+            one, two = round(a, at), round(b, at)
+            printed = round(one - two, at)
+            if printed == round(size, at) and bool(one) == bool(a) and bool(two) == bool(b):
+                break
+        at_a = at_b = at
+    else:
+        usual = _ratio_places(size) if scale.log else min(scale.places, _places_for(size, 2))
+        at = _visible(usual, size - 1 if scale.log else size, width)
+        for digits in range(2, _MOST_PLACES):
+            at_a, at_b = (max(levels.places, _places_for(v, digits)) for v in (a, b))
+            one, two = round(a, at_a), round(b, at_b)
+            printed = round(_compared(one, two, scale) * scale.factor, at)
+            if printed == round(size, at):
+                break
+    return Meeting(
+        _level(a, at_a) + levels.suffix,
+        _level(b, at_b) + levels.suffix,
+        number_text(printed, at, signed=scale.signed) + scale.suffix + scale.unit,
+        scale.interval(estimate, at),
+    )
+
+
+def _level(value: float, places: int) -> str:
+    if value > 0 and not round(value, places):
+        return f"under {number_text(10.0**-places, places)}"
+    return number_text(value, places)
+
+
+def _visible(places: int, size: float, width: float) -> int:
+    """Return decimals, more than `places` where a size or half its interval would be lost."""
+    return min(_MOST_PLACES, max(places, _places_for(size, 1), _places_for(width / 2, 1)))
 
 
 def _compared(level: float, other: float, scale: Scale) -> float:
     if scale.compares == "difference":
         return level - other
     return level / other - (scale.compares == "relative") if other and scale.compares else math.nan
-
-
-_TINY = 0.001
-"""Shares below are not printed as numbers."""
-
-_DIGITS = ((0, 0), (0, -1), (1, 0), (1, 1), (1, -1))
-"""Digits beyond their scale of both levels, and of the difference or ratio; the best first."""
 
 
 def largest(values: Iterable[float]) -> float:

@@ -744,8 +744,8 @@ def _effects(case: _Case) -> tuple[Text, ...]:
             continue
         before, after = max(changed, key=lambda pair: _level(pair[0], case) - _level(pair[1], case))
         shown = [_level_text(e, case) for e in (before, after)]
-        if shown[0] == shown[1]:  # too little to be seen with few digits
-            shown = [_level_text(e, case, 1) for e in (before, after)]
+        if shown[0] == shown[1]:
+            continue
         cost = _recall(context, base, name)
         text = f": {shown[0]} to {shown[1]}{cost}."
         what = context.names.label(before.label) if before.label else context.names.group("")
@@ -758,12 +758,10 @@ def _level(e: Estimate, case: _Case) -> float:
     return (e.value or 0.0) if level is None else level
 
 
-def _level_text(e: Estimate, case: _Case, finer: int = 0) -> str:
-    phrase = case.phrases[id(e)]
-    level, _ = phrase.levels(e)
-    assert e.value is not None
-    value, scale = (e.value, phrase.scale) if level is None else (level, phrase.levels_in)
-    return scale.prose(value, finer)
+def _level_text(e: Estimate, case: _Case) -> str:
+    """Return a level as a finding prints it, or the value where it is compared with no other."""
+    shown = _finding(e, case)
+    return shown.levels[0].text if shown.levels else case.phrases[id(e)].scale.prose(e.value or 0.0)
 
 
 def _recall(context: Context, base: str, name: str) -> str:
