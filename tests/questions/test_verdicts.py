@@ -18,7 +18,8 @@ from ombud.audits import Result
 from ombud.report import Report
 from ombud.report.card import SystemCard
 from ombud.report.context import role_of
-from ombud.report.model import Finding, Verdict, is_early, plain
+from ombud.report.model import Finding, Table, Verdict, is_early, plain, status_of
+from ombud.stats.power import smallest_effect
 
 PRESETS = ("warnings", "suppression", "authors", "delicate", "counterfactual")
 QUIET = tuple(f"{name} without effects" for name in PRESETS)
@@ -99,6 +100,11 @@ def test_summary_card_and_stored_verdict_hold_the_same_findings(report: Report) 
         assert entry.finding is None or entry.finding.estimate in leading
 
 
+COUNTED = re.compile(
+    r"(\d[\d,]*)(?: of (\d[\d,]*))? (?:more )?comparisons?\b|; (\d+) (?:of those|has|have) "
+)
+
+
 def test_every_count_is_of_the_family(report: Report) -> None:
     correction = report.result.plan.statistics.correction
     counts: set[int] = set()
@@ -114,8 +120,24 @@ def test_every_count_is_of_the_family(report: Report) -> None:
         counts |= {family.number("too small")}
         keys = [(e.key, role_of(e)) for e in family.estimates]
         counts |= {keys.count(key) for key in keys}
-    shown = re.findall(r"(\d[\d,]*) (?:more )?comparisons?\b", report.markdown())
-    assert {int(n.replace(",", "")) for n in shown} <= counts
+        apart = [e for e in family.estimates if e.p_value is None]
+        counts |= {sum(bool(e.details.get("few_events")) for e in apart)}
+        counts |= {sum(status_of(e) != "not tested" for e in apart)}
+    card = SystemCard.of([report.result])
+    page = re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", report.html() + card.html(),
+                  flags=re.DOTALL)  # fmt: skip
+    everywhere = [report.markdown(), *report.lines(most=24), card.markdown(), page]
+    everywhere.append(json.dumps([verdict.to_dict() for verdict in report.verdicts]))
+    for text in everywhere:
+        numbers = COUNTED.findall(text)
+        assert {int(n.replace(",", "")) for each in numbers for n in each if n} <= counts
+        # What a correction is over is the family, which is counted once.
+        assert not re.search(r"(Hochberg|Holm|hochberg|holm) over \d", text)
+    # The table of detectable effects counts those with an interval.
+    (method,) = (s for s in report.sections if s.title == "Method")
+    tables = [b for b in method.blocks if isinstance(b, Table) and b.name == "power"]
+    bounded = [e for v in report.verdicts for e in v.family.estimates if smallest_effect(e)]
+    assert sum(row[2].value or 0 for t in tables for row in t.rows) == len(bounded)
 
 
 def test_baselines_never_lead_and_early_signs_are_no_headline(report: Report) -> None:

@@ -60,8 +60,8 @@ def correction_name(name: str) -> str:
 
     Examples
     --------
-    >>> correction_name("benjamini-hochberg over 288"), correction_name("holm")
-    ('Benjamini–Hochberg over 288', 'Holm')
+    >>> correction_name("benjamini-hochberg"), correction_name("holm")
+    ('Benjamini–Hochberg', 'Holm')
     """
     return name.replace("benjamini-hochberg", "Benjamini\u2013Hochberg").replace("holm", "Holm")
 

@@ -276,13 +276,14 @@ class About:
 
 @dataclass(frozen=True)
 class Power:
-    """The smallest difference that the data could have shown."""
+    """The smallest difference that the data could have shown, in the comparisons that count."""
+
+    verdicts: tuple[Verdict, ...]
 
     def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table, of the comparisons that count where some are declared."""
+        """Return the table."""
         found: dict[tuple[str, str], list[float]] = {}
-        every = context.result.estimates
-        for e in [e for e in every if e.family] or every:
+        for e in (e for verdict in self.verdicts for e in verdict.family.estimates):
             if (size := smallest_effect(e)) is not None:
                 found.setdefault((e.metric, role_of(e)), []).append(size)
         titles = ("Comparisons", "Most precise", "Half of them", "All of them")
@@ -365,7 +366,9 @@ def common_parts(verdicts: Sequence[Verdict] = ()) -> tuple[Part, ...]:
     """Return the sections that every report has."""
     return (
         DATA,
-        part("Method", Decision(tuple(verdicts)), Say((_method,)), Measures(), Power()),
+        part(
+            "Method", Decision(tuple(verdicts)), Say((_method,)), Measures(), Power(tuple(verdicts))
+        ),
         LIMITATIONS,
         part("Provenance", Provenance(), StoredTables(), appendix=True),
     )

@@ -145,7 +145,9 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     every = tuple(e for some in groups.values() for e in some)
     harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
     harm = frozenset(question.family[s].harm for s in groups)
-    family = Family(every, len(harmful), harm, _describe(groups))
+    family = Family(
+        every, len(harmful), harm, _describe(groups, context.result.plan.statistics.correction)
+    )
     case = _Case(question, context, family, phrases, question.words(context))
     reversed_ = [e for e in harmful if _is_reversible(e)]
     firm = [e for e in harmful if not _is_reversible(e)]
@@ -773,9 +775,9 @@ def _recall(context: Context, base: str, name: str) -> str:
     return f"; recall {found[base].value:.3f} to {found[name].value:.3f}"
 
 
-def _describe(groups: Mapping[Select, Sequence[Estimate]]) -> str:
+def _describe(groups: Mapping[Select, Sequence[Estimate]], correction: str) -> str:
     """Say what the family consists of: "36 comparisons (12 labels × 3 systems) and ..."."""
-    parts = []
+    parts, every = [], [e for some in groups.values() for e in some]
     for found in groups.values():
         sizes = [
             count(len(values), word)
@@ -788,6 +790,13 @@ def _describe(groups: Mapping[Select, Sequence[Estimate]]) -> str:
         ]
         about = f" ({' × '.join(sizes)})" if sizes else ""
         parts.append(f"{count(len(found), 'comparison')}{about}")
-    used = sorted({e.correction for some in groups.values() for e in some if e.correction})
-    how = f", corrected by {joined([correction_name(name) for name in used])}" if used else ""
-    return f"{joined(parts)}{how}"
+    if corrected := [e for e in every if e.correction]:
+        how = " together" if all(e.family for e in corrected) else ""
+        parts[-1] += f", corrected{how} by {correction_name(correction)}"
+    made = joined(parts)
+    if few := sum(bool(e.details.get("few_events")) for e in every):
+        made += f"; {few} of those without enough data count there as not significant"
+    if alone := sum(status_of(e) != "not tested" and e.p_value is None for e in every):
+        verb = "has" if alone == 1 else "have"
+        made += f"; {alone} {verb} no p-value, so that the confidence interval decides"
+    return made
