@@ -424,7 +424,8 @@ class Page:
     verdicts: tuple[Verdict, ...]  # One for each question of the result, that of its preset first
     sections: Sequence[Section]  # What follows the findings
     numbers: Table | None = None  # Every estimate as a table
-    warnings: Sequence[str] = ()  # What must be read before all else
+    warnings: Sequence[str] = ()  # Before all else: numbers that were edited
+    notices: Sequence[str] = ()  # Below the first answer: input that does not fit
     # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
 

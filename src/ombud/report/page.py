@@ -69,6 +69,8 @@ def build_page(
     if not public:
         verdicts = tuple(with_evidence(verdict, result) for verdict in verdicts)
     sections = _sections(context, questions(context), verdicts)
+    said = "" if result.integrity is None else result.integrity.said
+    edited = (said,) if said else ()
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
     if expected and (limits := expected_section(expected)) is not None:
         sections = [limits, *sections]
@@ -78,7 +80,8 @@ def build_page(
         verdicts,
         _unique(sections),
         every_number(context),
-        warnings_of(result),
+        edited,
+        tuple(f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning),
         declared,
     )
 
@@ -106,13 +109,6 @@ def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
         name = section.name if number == 1 else f"{section.name}-{number}"
         made.append(Section(name, section.title, section.blocks, section.appendix))
     return tuple(made)
-
-
-def warnings_of(result: Result) -> tuple[str, ...]:
-    """Return what must be read before all else: edited numbers, input that does not fit."""
-    edited = "" if result.integrity is None else result.integrity.said
-    unfit = [f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning]
-    return tuple(filter(None, [edited, *unfit]))
 
 
 def facts_of(context: Context) -> dict[str, str]:

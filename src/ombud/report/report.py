@@ -87,8 +87,8 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What must be read before all else: numbers that were edited, input that does not fit."""
-        return " ".join(self.page.warnings)
+        """What changes how the answer is read: numbers that were edited, input that does not fit."""
+        return " ".join((*self.page.warnings, *self.page.notices))
 
     def html(self, *, script: bool = True) -> str:
         """Return the report as a self-contained HTML file, which loads nothing and sends nothing.
