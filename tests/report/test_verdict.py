@@ -210,6 +210,15 @@ def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
     assert verdict(gap(0.07, tipping=declared)).answer == "yes"
 
 
+def test_the_tipping_point_is_that_of_the_first_finding() -> None:
+    firm = replace(REVERSED, recommended=0.1, history=None, reverses=False)
+    fragile = replace(REVERSED, recommended=0.45, history=None, reverses=False)
+    made = verdict(gap(0.07, "violence", tipping=firm), gap(0.03, "torture", tipping=fragile))
+    first = plain(made.changes[0])
+    assert plain(made.findings[0].what) == "violence" and "violence" in plain(made.headline)
+    assert "one and violence would reverse" in first and "0.1 times" in first
+
+
 def test_comparisons_without_a_tipping_point_are_named() -> None:
     declared = replace(REVERSED, decides=False)
     why = {"no_tipping": "the systems measured different users"}

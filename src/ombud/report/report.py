@@ -87,7 +87,7 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What changes how the answer is read: numbers that were edited, input that does not fit."""
+        """What changes how the answer is read: edited numbers, input that does not fit."""
         return " ".join((*self.page.warnings, *self.page.notices))
 
     def html(self, *, script: bool = True) -> str:

@@ -30,7 +30,6 @@ shown to be below it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -149,7 +148,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         every, len(harmful), harm, _describe(groups, context.result.plan.statistics.correction)
     )
     case = _Case(question, context, family, phrases, question.words(context))
-    reversed_ = [e for e in harmful if _is_reversible(e)]
+    reversed_ = sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True)
     firm = [e for e in harmful if not _is_reversible(e)]
     findings = _stories([_finding(e, case) for e in firm if not is_early(e)], context)
     early = _stories([_finding(e, case) for e in firm if is_early(e)], context)
@@ -626,9 +625,8 @@ def _changes(
     """Return what could change the answer: tipping points, then what the question says."""
     made: list[Text] = []
     leading = [f.estimate for f in findings] or reversed_
-    open_to_doubt = [e for e in leading if e.tipping is not None]
-    if open_to_doubt:
-        made.append(_tipping(min(open_to_doubt, key=_margin), case))
+    if first := next((e for e in leading if e.tipping is not None), None):
+        made.append(_tipping(first, case))
     reasons = dict.fromkeys(e.details["no_tipping"] for e in leading if "no_tipping" in e.details)
     for reason in reasons:
         contrasts = (
@@ -640,15 +638,8 @@ def _changes(
     return tuple(made)
 
 
-def _margin(e: Estimate) -> float:
-    """Return how far a finding is from its nearest tipping point, as a factor of rates."""
-    points = (e.tipping.recommended, e.tipping.history) if e.tipping else ()
-    factors = [abs(math.log(max(point, 1e-9))) for point in points if point is not None]
-    return min(factors, default=math.inf)
-
-
 def _tipping(e: Estimate, case: _Case) -> Text:
-    """Say what unlabeled items would have to be like to reverse the most fragile finding."""
+    """Say what unlabeled items would have to be like to reverse a finding."""
     point = e.tipping
     assert point is not None  # the caller has looked
     parts: list[str] = []
