@@ -84,8 +84,8 @@ def browser() -> Iterator[Any]:
         made.close()
 
 
-RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=")
-"""A key of a group (``age=18-24``) or of a metric (``suppression(by=flags)``)."""
+RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=|\bHere with \w+ =|\b[a-z]+_[a-z_]+\b")
+"""A key of a group (``age=18-24``) or of a metric (``suppression(by=flags)``), or an option."""
 
 
 @pytest.fixture(scope="session")

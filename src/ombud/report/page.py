@@ -363,9 +363,10 @@ def common_parts(verdicts: Sequence[Verdict] = ()) -> tuple[Part, ...]:
     return (
         DATA,
         part(
-            "Method", Decision(tuple(verdicts)), Say((_method,)), Measures(), Power(tuple(verdicts))
+            "Method", Decision(tuple(verdicts)), Say((_method,)), Power(tuple(verdicts))
         ),
         LIMITATIONS,
+        part("Metrics", Measures(), appendix=True),
         part("Provenance", Provenance(), StoredTables(), appendix=True),
     )
 

@@ -27,6 +27,7 @@ from ombud.report.model import (
     plain,
     status_of,
 )
+from ombud.report.names import value_title
 from ombud.report.numbers import COUNT, SHARE, Scale, largest, p_text
 from ombud.stats.estimate import Estimate
 
@@ -359,6 +360,8 @@ def stored_cell(value: Any, column: str, scale: Scale | None, context: Context) 
         return Cell("")
     if column == "group":
         return Cell(plain((context.names.group(value),)))
+    if column == "topics":
+        return Cell(", ".join(value_title("topic", topic) for topic in value.split(", ")))
     if column in {"label", "identity", "outcome"} and scale is None:
         return Cell(shorten(plain((context.names.label(value),)), 60))
     if scale is None:

@@ -150,8 +150,8 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     case = _Case(question, context, family, phrases, question.words(context))
     reversed_ = sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True)
     firm = [e for e in harmful if not _is_reversible(e)]
-    findings = _stories([_finding(e, case) for e in firm if not is_early(e)], context)
-    early = _stories([_finding(e, case) for e in firm if is_early(e)], context)
+    findings = _stories([_finding(e, case) for e in firm if not is_early(e)], case)
+    early = _stories([_finding(e, case) for e in firm if is_early(e)], case)
     named = [s for s in context.result.systems if case.of(s)]
     named = named or ([""] if any(not e.system for e in family.estimates) else [])
     references = _references(named, context)
@@ -281,7 +281,7 @@ def sample_of(e: Estimate, context: Context) -> int:
     return next((o.n for o in own if (o.system, o.group) == (e.system, e.group)), e.n)
 
 
-def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ...]:
+def _stories(findings: Sequence[Finding], case: _Case) -> tuple[Finding, ...]:
     """Return one finding for each system and label; weaker ones about the same are related.
 
     An average over all users and the group that drives it are one story, not two.
@@ -291,20 +291,19 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
     lead: dict[tuple[str, ...], Finding] = {}
     for finding in ordered:
         e = finding.estimate
-        # "women/female" is a part of "women". Contrasts of groups are about these, whatever labels
-        # other measures have.
-        group = e.group.removeprefix("coarse-") if "=" in e.group else e.group.partition("/")[0]
+        # Contrasts of groups are about these, whatever labels other measures have.
+        group = case.phrases[id(e)].story(e, case.context)
         about = e.label if e.label or (labeled and e.kind == "level") else group
         key = (e.key, e.system, about)
         first = lead.get(key)
         if first is None:
             lead[key] = finding
-        elif not e.group and first.estimate.group and _is_everywhere(e, context):
+        elif not e.group and first.estimate.group and _is_everywhere(e, case.context):
             # Every group shows it: the average over everyone tells the story.
             lead[key] = replace(finding, related=(*first.related, replace(first, related=())))
         else:
             lead[key] = replace(first, related=(*first.related, finding))
-    told = (_concentrated(f, context) for f in lead.values())
+    told = (_concentrated(f, case.context) for f in lead.values())
     # What is measured over all content answers the question; its parts follow.
     return tuple(
         sorted(told, key=lambda f: (bool(f.estimate.label), -f.certain, f.estimate.system))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,8 +31,10 @@ from ombud.report.show import (
     under,
 )
 from ombud.stats.estimate import Estimate
+from ombud.taxonomy.model import load_crosswalk
 
 _WORDS = 6
+_NEARLY = 0.9
 _PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
 _READ = {"cut": "first window alone", "max": "highest window", "mean": "mean of windows"}
 
@@ -107,6 +110,18 @@ def _is_told(e: Estimate) -> bool:
     true by definition. `ombud.questions.tautologies` finds the pairs that are so altogether.
     """
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
+
+
+def _story(e: Estimate, context: Context) -> str:
+    """Return the group, or the coarse topic of a topic that holds nearly all of its texts."""
+    kind, _, topic = e.group.partition("=")
+    sizes = {g.group: g.n for g in context.find(Select(e.key, ("group",), exact=True))}
+    rows = load_crosswalk("delicate@1", "delicate-coarse@1").rows if kind == "topic" else ()
+    for fine, broad, relation in rows:
+        coarse, inside = f"coarse-topic={broad}", fine == topic and relation != "related"
+        if inside and sizes.get(e.group, 0) >= _NEARLY * sizes.get(coarse, math.inf):
+            return coarse
+    return e.group
 
 
 # -- Sentences.
@@ -580,6 +595,7 @@ def delicate() -> Question:
                 yes="find{s} fewer of some delicate texts than of others",
                 keep=_is_told,
                 note=_texts,
+                story=_story,
             ),
             SWAPS: swapped,
         },

@@ -384,6 +384,7 @@ PHRASE = Phrase(
     levels=_both_rates,
     scale=RATIO,
     note=_outside,
+    story=lambda e, _: e.group.partition("/")[0],  # "women/female" is a part of "women"
 )
 
 SECTIONS = (
