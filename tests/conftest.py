@@ -155,7 +155,7 @@ def numbers_meet() -> Callable[[str, str, str], bool]:
         digits = f"{abs(shown):f}"
         zeros = 0 if "." in digits else len(digits) - len(digits.rstrip("0"))
         units = [shown.as_tuple().exponent, *range(1, 1 + min(zeros, len(digits) - 2))]
-        return any(round(ratio / Decimal(10) ** u) * Decimal(10) ** u == shown for u in units)
+        return any(abs(ratio - shown) <= Decimal(10) ** u / 2 for u in units)
 
     return check
 

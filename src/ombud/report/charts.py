@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from textwrap import wrap
 from typing import TypeAlias
 
 from ombud.report.display import shorten, visible
@@ -204,10 +205,14 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
     `span` is the confidence interval of the difference, drawn as a whisker on the first bar.
     """
     parts = []
-    width, bar = 250.0, 165.0
+    width, bar, y = 250.0, 165.0, -44
     for index, level in enumerate(levels):
-        y = 44 * index
-        parts.append(_text(0, y + 12, shorten(level.name, 36), "row"))
+        y += 44
+        first, *more = wrap(shorten(level.name, 68), 36) or [""]
+        parts.append(_text(0, y + 12, first, "row"))
+        if more:
+            y += 14
+            parts.append(_text(0, y + 12, " ".join(more), "row"))
         size = max(2.0, bar * level.value / most)
         kind = "level" if index == 0 else "other"
         parts.append(
@@ -220,7 +225,7 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
             end = max(size, high)
         parts.append(_text(end + 7, y + 30, level.text, f"{kind}-text"))
     label = "; ".join(f"{level.name}: {level.text}" for level in levels)
-    return _svg(parts, width, 80, label)
+    return _svg(parts, width, y + 36, label)
 
 
 def timeline(

@@ -170,8 +170,8 @@ def meet(
 
     A difference and its levels have the same decimals: those of the scale where the rounded numbers
     agree, otherwise one more; then the printed difference is that of the printed levels. A ratio has
-    two significant digits, and its levels as many as it takes. There are more where a narrow
-    interval supports them. None where the levels are not two sides of the estimate.
+    two significant digits, and its levels three, or as many as it takes. There are more where a
+    narrow interval supports them. None where the levels are not two sides of the estimate.
 
     Examples
     --------
@@ -201,8 +201,9 @@ def meet(
     else:
         usual = _ratio_places(size) if scale.log else min(scale.places, _places_for(size, 2))
         at = _visible(usual, size - 1 if scale.log else size, width)
-        for digits in range(2, _MOST_PLACES):
-            at_a, at_b = (max(levels.places, _places_for(v, digits)) for v in (a, b))
+        for digits in range(6, 11):  # of both together; what others are compared with has fewer
+            at_a = max(levels.places, _places_for(a, (digits + 1) // 2))
+            at_b = max(levels.places, _places_for(b, digits // 2))
             one, two = round(a, at_a), round(b, at_b)
             printed = round(_compared(one, two, scale) * scale.factor, at)
             if printed == round(size, at):

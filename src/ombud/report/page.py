@@ -87,7 +87,7 @@ def build_page(
 
 
 def _sections(
-    context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
+    context: Context, asked: Sequence[Question], verdicts: tuple[Verdict, ...]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
     parts += [registry.get("section", name)() for name in registry.names("section")]
@@ -355,18 +355,15 @@ def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
 
 
 DATA = part("Data", About(), Say((_scope,)), Exclusions())
-LIMITATIONS = part("Limitations", Say((_limits,)))
 
 
-def common_parts(verdicts: Sequence[Verdict] = ()) -> tuple[Part, ...]:
+def common_parts(verdicts: tuple[Verdict, ...]) -> tuple[Part, ...]:
     """Return the sections that every report has."""
     return (
         DATA,
-        part(
-            "Method", Decision(tuple(verdicts)), Say((_method,)), Power(tuple(verdicts))
-        ),
-        LIMITATIONS,
-        part("Metrics", Measures(), appendix=True),
+        part("Method", Decision(verdicts), Say((_method,)), Power(verdicts)),
+        part("Limitations", Say((_limits,))),
+        part("What was measured", Measures(), appendix=True),
         part("Provenance", Provenance(), StoredTables(), appendix=True),
     )
 

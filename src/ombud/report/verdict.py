@@ -385,7 +385,8 @@ def _status(
         return SystemStatus(
             system, name, "no clear evidence", "below limit", text, reference=reference
         )
-    open_: Text = ("No clear difference.", *_possible(tested, case))
+    still = _possible(tested, case)
+    open_: Text = ("No clear difference." if still else "No sign of it.", *still)
     return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
 
 

@@ -589,7 +589,7 @@ def delicate() -> Question:
                 than=" than of others",
                 what="delicate texts",
                 who="{group}",
-                compared=("texts of this group", "other delicate texts"),
+                compared=("{note}", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
                 yes="find{s} fewer of some delicate texts than of others",
