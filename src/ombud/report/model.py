@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ombud.metrics.engine.signs import reading
 from ombud.report.display import count, shorten, visible
-from ombud.report.findings import reading
 from ombud.stats.estimate import Estimate
 
 

@@ -13,7 +13,7 @@ from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_text
-from ombud.report.findings import reading
+from ombud.metrics.engine.signs import reading
 from ombud.report.html import standalone_svg, to_html
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from ombud.metrics.engine.signs import weight
 from ombud.report import charts
 from ombud.report.context import ROLES, Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.findings import weight
 from ombud.report.model import (
     Block,
     Cell,

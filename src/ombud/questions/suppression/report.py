@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from ombud.metrics.engine.signs import weight
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
-from ombud.report.findings import weight
 from ombud.report.model import Block, Cell, Column, Strong, Table, Text, plain, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
