@@ -34,6 +34,10 @@ class Name:
         """The name, visible and short enough for a sentence."""
         return shorten(self.text, 80)
 
+    def __str__(self) -> str:
+        """Return what a sentence shows."""
+        return self.shown
+
 
 Text: TypeAlias = tuple[str | Strong | Name, ...]
 """A sentence: plain strings, emphasized numbers (`Strong`), and names from data (`Name`)."""

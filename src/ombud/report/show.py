@@ -15,18 +15,7 @@ from ombud.metrics.engine.signs import weight
 from ombud.report import charts
 from ombud.report.context import ROLES, Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.model import (
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Prose,
-    Section,
-    Table,
-    Text,
-    plain,
-    status_of,
-)
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Section, Table, Text, status_of
 from ombud.report.names import value_title
 from ombud.report.numbers import COUNT, SHARE, Scale, largest, p_text
 from ombud.stats.estimate import Estimate
@@ -122,7 +111,7 @@ def _named(field: str, e: Estimate, context: Context) -> str:
     names = context.names
     by_field = {"label": names.label, "system": names.system, "group": names.group}
     shown = by_field.get(field, names.system)(getattr(e, field))
-    return plain((shown,)).removeprefix("set=")
+    return str(shown).removeprefix("set=")
 
 
 class Notes(dict[str, str]):
@@ -358,17 +347,14 @@ def stored_cell(value: Any, column: str, scale: Scale | None, context: Context) 
     """Return a value of a stored table as its column shows it."""
     if value is None:
         return Cell("")
-    if column == "group":
-        return Cell(plain((context.names.group(value),)))
+    if scale is not None:
+        return Cell(scale.number(value), value=float(value))
     if column == "topics":
         return Cell(", ".join(value_title("topic", topic) for topic in value.split(", ")))
-    if column in {"label", "identity", "outcome"} and scale is None:
-        return Cell(shorten(plain((context.names.label(value),)), 60))
-    if scale is None:
-        return Cell(
-            plain((context.names.system(value),)) if column == "system" else shorten(str(value), 60)
-        )
-    return Cell(scale.number(value), value=float(value))
+    names = context.names
+    named = dict.fromkeys(("label", "identity", "outcome"), names.label)
+    named |= {"group": names.group, "system": names.system}
+    return Cell(shorten(str(named.get(column, str)(value)), 60))
 
 
 @dataclass(frozen=True)
@@ -389,8 +375,8 @@ class Spread:
         systems: dict[str, dict[str, tuple[float, ...]]] = {}
         quantiles = [c for c in frame.columns if c.startswith("q")]
         for row in frame.to_dicts():
-            system = plain((context.names.system(row["system"]),))
-            group = plain((context.names.group(row["group"]),))
+            system = str(context.names.system(row["system"]))
+            group = str(context.names.group(row["group"]))
             systems.setdefault(system, {})[group] = tuple(row[q] for q in quantiles)
         panels = charts.spread(systems, self.scale, self.axis)
         yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)

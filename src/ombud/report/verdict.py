@@ -191,7 +191,7 @@ def _is_reversible(e: Estimate) -> bool:
 def _status(system: str, case: Case, reference: bool) -> SystemStatus:
     """Return the answer for a system; see the table at the top of this file."""
     here = case.of(system)
-    name = plain((case.context.names.system(system),)) if system else "All systems"
+    name = str(case.context.names.system(system)) if system else "All systems"
 
     def shown(answer: Answer, mark: Mark, *text: Any, some: Sequence[Finding] = ()) -> SystemStatus:
         lead, more = (some[0], len(some) - 1) if some else (None, 0)
@@ -245,7 +245,7 @@ def _possible(tested: Sequence[Estimate], case: Case) -> Text:
     measures: dict[str, list[Estimate]] = {}
     for e in tested:
         measures.setdefault(case.phrase(e).possible or case.question.possible, []).append(e)
-    everyone, said = plain((case.context.names.group(""),)), []
+    everyone, said = str(case.context.names.group("")), []
     for template, some in measures.items():
         whole = [e for e in some if role_of(e) == "overall"]
         groups = [e for e in some if role_of(e) != "overall"]

@@ -110,7 +110,7 @@ def _told(context: Context) -> list[str]:
 
 
 def _name(context: Context, label: str) -> str:
-    return shorten(plain((context.names.label(label),)), 40)
+    return shorten(str(context.names.label(label)), 40)
 
 
 def _people(e: Estimate, context: Context) -> str:
@@ -129,7 +129,7 @@ def _stage(e: Estimate, context: Context) -> str:
     stage, strategy = str(e.details.get(STAGE)), e.details.get("strategy")
     if stage == "baseline":
         return f"one list for everyone: {e.group}"
-    system = shorten(plain((context.names.system(e.system),)), 40)
+    system = shorten(str(context.names.system(e.system)), 40)
     return _STAGES.get(stage) or (f"{system}, {strategy}" if strategy else f"lists of {system}")
 
 
@@ -300,7 +300,7 @@ def _rows(context: Context, name: str) -> list[dict[str, Any]]:
 
 
 def _of(context: Context, system: str) -> str:
-    return plain((context.names.system(system),)) if system else "users\u2019 profiles"
+    return str(context.names.system(system)) if system else "users\u2019 profiles"
 
 
 def _chart(

@@ -12,7 +12,7 @@ from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import count, joined, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Heading, Prose, Table, Text, plain
+from ombud.report.model import Block, Cell, Chart, Column, Heading, Prose, Table, Text
 from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SHARE, Scale
 from ombud.report.question import Phrase, Question
 from ombud.report.show import (
@@ -228,7 +228,7 @@ def _curves(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
         for label in labels[:_MOST_PANELS]:
             marks: list[charts.Line | charts.Dot] = []
             for place, system in enumerate(systems):
-                name = plain((context.names.system(system),))
+                name = str(context.names.system(system))
                 aside = 0.05 * (place - (len(systems) - 1) / 2)
                 own = [e for e in found if (e.system, e.label) == (system, label)]
                 at = [(int(e.details["edits"]) + aside, e.value or 0.0, e) for e in own]
@@ -241,7 +241,7 @@ def _curves(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
                     )
                     for x, y, e in at
                 ]  # fmt: skip
-            shown = plain((context.names.label(label),))
+            shown = str(context.names.label(label))
             panels.append(
                 charts.plane(
                     shown, marks, x=("edits", 0.0, max(most, 3) + 0.5), y=("share", 0.0, 1.0)
@@ -364,7 +364,7 @@ def _lanes(context: Context, found: Sequence[Estimate], kind: str, name: str) ->
         if e.key in words and e.value is not None:
             noise = _NOISE.get(str(e.details.get("noise")))
             series = words[e.key] if noise is None else f"noise: {noise}"
-            system = plain((context.names.system(e.system),))
+            system = str(context.names.system(e.system))
             said = f"{system}, {series}: {_DISTANCE.number(e.value)}"
             rows.setdefault(system, []).append(
                 charts.Dot(series, e.value, 0.0, x_span=e.interval, said=said)
@@ -406,7 +406,7 @@ def _changes(context: Context, system: str, person: int) -> Iterable[tuple[str, 
         if row["cost"] == 0:
             continue  # the list is as wanted without any edit
         here = f" ({count(row['before'], 'item')} now)" if out else ""
-        label = plain((context.names.label(row["label"]),))
+        label = str(context.names.label(row["label"]))
         edits = {
             "beyond the budget": f"none found within {budget}",
             "none exists": f"proved: none within {budget}",
@@ -446,7 +446,7 @@ def _page(context: Context, person: int, systems: Iterable[str]) -> Iterable[Blo
         rest = f", and {count(more, 'more item')}" if more > 0 else ""
         yield Prose(((context.names.system(system), f" shows now: {items}{rest}."),))
         name = f"counterfactual-person-{person}-{every.index(system) + 1}"
-        who = plain((context.names.system(system),))
+        who = str(context.names.system(system))
         yield Table(
             name, f"What would change the list of person {person}, {shorten(who, 60)}.",
             columns, rows,

@@ -13,7 +13,7 @@ from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text
 from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, p_text, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import (
@@ -87,7 +87,7 @@ def _of(root: str, role: str, *names: str) -> tuple[tuple[str, Select], ...]:
 def _texts(e: Estimate, context: Context) -> str:
     """Return the texts of a group in words."""
     kind, _, value = e.group.partition("=")
-    shown = plain((context.names.group(e.group),))
+    shown = str(context.names.group(e.group))
     if kind in {"topic", "coarse-topic"}:
         if value == "no term":
             return "texts without a listed term"  # shown, though in no family
@@ -100,7 +100,7 @@ def _texts(e: Estimate, context: Context) -> str:
         "language": "texts in",
         "risk": "texts of risk",
     }
-    return f"{before[kind]} {shown}" if kind in before else plain((context.names.members(e.group),))
+    return f"{before[kind]} {shown}" if kind in before else str(context.names.members(e.group))
 
 
 def _is_told(e: Estimate) -> bool:
@@ -236,7 +236,7 @@ def _flips(context: Context) -> Iterable[Block]:
             continue
         triplet = e.key == TRIPLETS.metric
         what = "triplets" if triplet else "templates" if e.key == TEMPLATES.metric else "texts"
-        test = f"{plain((context.names.label(e.label),)).capitalize()} swapped"
+        test = f"{str(context.names.label(e.label)).capitalize()} swapped"
         test = {"triplets": "Winogender", "templates": "Templates"}.get(what, test)
         ways = e.details.get("to flagged"), e.details.get("to allowed")
         more = ""
@@ -320,7 +320,7 @@ def _curves(context: Context) -> Iterable[Block]:
         # A few points are a line that nothing is behind: the system has no scores but 0 and 1.
         if some.height > 4:
             points = list(zip(some["recall"].to_list(), some["precision"].to_list(), strict=True))
-            lines.append(charts.Line(plain((context.names.system(str(system)),)), points))
+            lines.append(charts.Line(str(context.names.system(str(system))), points))
     if lines:
         title = "Precision and recall at every threshold"
         x, y = ("recall", 0.0, 1.0), ("precision", 0.0, 1.0)
@@ -340,7 +340,7 @@ def _map(context: Context) -> Iterable[Block]:
     values = {row["numeric"]: (row["name"], row["score"]) for row in rows}
     if not values:
         return
-    system = plain((context.names.system(widest),))
+    system = str(context.names.system(widest))
     title = f"One sentence, every country: scores of {shorten(system, 40)}"
     caption = (
         f"{count(len(values), 'country')} and territories; those too small to draw are dots. "

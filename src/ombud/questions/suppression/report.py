@@ -11,7 +11,7 @@ from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
-from ombud.report.model import Block, Cell, Column, Strong, Table, Text, plain, status_of
+from ombud.report.model import Block, Cell, Column, Strong, Table, Text, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import (
@@ -123,10 +123,9 @@ def _no_ratio(context: Context) -> Text | None:
     ]
     if not gaps:
         return None
+    names = context.names
     said = [
-        f"{plain((context.names.group(e.group),))} ({plain((context.names.system(e.system),))}, "
-        f"{POINTS.evidence(e)})"
-        for e in gaps
+        f"{names.group(e.group)} ({names.system(e.system)}, {POINTS.evidence(e)})" for e in gaps
     ]
     lead = (
         "These groups have too few flags for a ratio, but their rates differ significantly from "
@@ -217,7 +216,7 @@ def _poor(context: Context) -> Sequence[Text]:
         found = list(zip(low["group"].to_list(), low["recall"].to_list(), strict=True))
     if not found:
         return ()
-    said = joined([f"{plain((context.names.group(g),))} ({percent(v)})" for g, v in found])
+    said = joined([f"{context.names.group(g)} ({percent(v)})" for g, v in found])
     return (
         (
             f"Measured on {where}, the term list finds few of the mentions of {said}. Texts that "
@@ -257,7 +256,7 @@ def _moved(context: Context) -> Text | None:
     if not found or context.table("migration") is None:
         return None
     more, less = (
-        [plain((context.names.group(e.group),)) for e in found if status_of(e) == status]
+        [str(context.names.group(e.group)) for e in found if status_of(e) == status]
         for status in ("increase", "decrease")
     )
     said = [
@@ -286,7 +285,7 @@ def _sizes(context: Context) -> Iterable[Block]:
     }
     group, parts = "group: ", table.to_dicts()
     for key in (c.removeprefix(group) for c in table.columns if c.startswith(group)):
-        titles[group + key] = f"Mentioning {shorten(plain((context.names.group(key),)), 60)}"
+        titles[group + key] = f"Mentioning {shorten(str(context.names.group(key)), 60)}"
     rows = tuple(
         (
             Cell(title),
@@ -349,7 +348,7 @@ def _group_pages(context: Context) -> Iterable[Block]:
     ordered = sorted(context.find(RATIOS), key=weight, reverse=True)
     groups = list(dict.fromkeys(e.group for e in ordered))[:_MOST_PAGES]
     for place, group in enumerate(groups, 1):
-        members = plain((context.names.members(group),))
+        members = str(context.names.members(group))
         yield from Listing(
             EVERYTHING,
             f"All estimates for {members}.",

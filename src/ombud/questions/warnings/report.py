@@ -13,7 +13,7 @@ from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import joined, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Table, Text, plain, status_of
+from ombud.report.model import Block, Cell, Chart, Column, Table, Text, status_of
 from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, RELATIVE, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
 from ombud.report.show import (
@@ -150,11 +150,11 @@ def _title(context: Context, select: Select) -> str:
 
 
 def _system(context: Context, key: str) -> str:
-    return shorten(plain((context.names.system(key),)), 40)
+    return shorten(str(context.names.system(key)), 40)
 
 
 def _label(context: Context, key: str) -> str:
-    return shorten(plain((context.names.label(key),)), 40)
+    return shorten(str(context.names.label(key)), 40)
 
 
 # -- Sentences.
