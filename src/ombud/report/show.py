@@ -325,17 +325,17 @@ class Stored:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        frame = context.table(self.table)
-        if frame is None or not frame.height:
+        found = context.rows(self.table)
+        if not found:
             return
-        columns = self.columns if isinstance(self.columns, Mapping) else self.columns(frame.columns)
+        columns = self.columns if isinstance(self.columns, Mapping) else self.columns([*found[0]])
         titles = tuple(Column(title, scale is not None) for title, scale in columns.values())
         rows = tuple(
             tuple(
                 stored_cell(self._said(row[c]), c, scale, context)
                 for c, (_, scale) in columns.items()
             )
-            for row in frame.to_dicts()
+            for row in found
         )
         yield Table(f"{self.table}-table", self.caption, titles, rows, folded=self.folded)
 
@@ -369,17 +369,14 @@ class Spread:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the chart."""
-        frame = context.table(self.table)
-        if frame is None or not frame.height:
-            return
         systems: dict[str, dict[str, tuple[float, ...]]] = {}
-        quantiles = [c for c in frame.columns if c.startswith("q")]
-        for row in frame.to_dicts():
-            system = str(context.names.system(row["system"]))
-            group = str(context.names.group(row["group"]))
-            systems.setdefault(system, {})[group] = tuple(row[q] for q in quantiles)
-        panels = charts.spread(systems, self.scale, self.axis)
-        yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)
+        for row in context.rows(self.table):
+            system, group = context.names.system(row["system"]), context.names.group(row["group"])
+            quantiles = tuple(value for column, value in row.items() if column.startswith("q"))
+            systems.setdefault(str(system), {})[str(group)] = quantiles
+        if systems:
+            panels = charts.spread(systems, self.scale, self.axis)
+            yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)
 
 
 @dataclass(frozen=True)

@@ -152,9 +152,8 @@ def _found(context: Context) -> Iterable[Block]:
 
 def _seen(context: Context) -> Sequence[Text]:
     """Warn of detectors that have seen audited texts."""
-    table = context.table("seen-texts")
     lines: list[Text] = []
-    for row in [] if table is None else table.to_dicts():
+    for row in context.rows("seen-texts"):
         said = [
             f"was {how} {row[how]:,} of the {row['texts']:,} audited texts"
             for how in ("trained on", "calibrated on")
@@ -187,11 +186,11 @@ def _topics(context: Context) -> Text | None:
 
 def _standing_out(context: Context) -> Iterable[Block]:
     """Name the words that stand out among errors."""
-    table = context.table("error-terms")
-    if table is None or not table.height:
+    rows = context.rows("error-terms")
+    if not rows:
         return
     words: dict[tuple[str, str], list[str]] = {}
-    for row in table.to_dicts():
+    for row in rows:
         if row["p_adjusted"] is None or row["p_adjusted"] < 0.05:
             words.setdefault((row["system"], row["error"]), []).append(row["term"])
     lines: list[Text] = [
@@ -265,9 +264,8 @@ def _again(context: Context) -> Iterable[Block]:
 
 def _long(context: Context) -> Iterable[Block]:
     """Say how many texts are longer than what a detector reads at once."""
-    table = context.table("long-texts")
     lines: list[Text] = []
-    for row in [] if table is None else table.to_dicts():
+    for row in context.rows("long-texts"):
         longer = row["longer than the window"]
         if longer:
             said = (
@@ -331,12 +329,9 @@ def _curves(context: Context) -> Iterable[Block]:
 
 def _map(context: Context) -> Iterable[Block]:
     """Draw the scores of one sentence with every country, for one system."""
-    table = context.table("bias-country")
     spread = [e for e in context.find(RANGE) if e.value]
-    if table is None or not spread:
-        return
-    widest = max(spread, key=lambda e: e.value or 0.0).system
-    rows = table.filter((table["system"] == widest) & table["score"].is_not_null()).to_dicts()
+    widest = max(spread, key=lambda e: e.value or 0.0).system if spread else ""
+    rows = [r for r in context.rows("bias-country", system=widest) if r["score"] is not None]
     values = {row["numeric"]: (row["name"], row["score"]) for row in rows}
     if not values:
         return

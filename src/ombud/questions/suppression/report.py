@@ -159,10 +159,9 @@ def _uneven(context: Context) -> Sequence[Text]:
 
 
 def _in_no_group(context: Context) -> Text | None:
-    table = context.table("set-sizes")
-    if table is None:
+    whole = next(iter(context.rows("set-sizes", kind="all")), None)
+    if whole is None:
         return None
-    whole = table.filter(table["kind"] == "all").row(0, named=True)
     return (
         f"{whole['no_group']:,} of {whole['texts']:,} texts mention no group. They count as part "
         "of all texts.",
@@ -226,10 +225,9 @@ def _poor(context: Context) -> Sequence[Text]:
 
 
 def _migrated(context: Context) -> Text | None:
-    table = context.table("migration")
-    if table is None:
+    fact = next(iter(context.rows("migration")), None)
+    if fact is None:
         return None
-    fact = table.row(0, named=True)
     old, new = context.names.system(fact["old"]), context.names.system(fact["new"])
     at = "" if fact["threshold"] is None else f"At a threshold of {fact['threshold']:.4g}, "
     matched = {
@@ -272,8 +270,8 @@ def _moved(context: Context) -> Text | None:
 
 def _sizes(context: Context) -> Iterable[Block]:
     """Show the texts of each part, and how many mention each group."""
-    table = context.table("set-sizes")
-    if table is None:
+    parts = context.rows("set-sizes")
+    if not parts:
         return
     titles = {
         "texts": "Texts",
@@ -283,8 +281,8 @@ def _sizes(context: Context) -> Iterable[Block]:
         "label_unknown": "Label unknown",
         "no_group": "In no group",
     }
-    group, parts = "group: ", table.to_dicts()
-    for key in (c.removeprefix(group) for c in table.columns if c.startswith(group)):
+    group = "group: "
+    for key in (c.removeprefix(group) for c in parts[0] if c.startswith(group)):
         titles[group + key] = f"Mentioning {shorten(str(context.names.group(key)), 60)}"
     rows = tuple(
         (

@@ -511,14 +511,11 @@ def _histogram(title: str, lines: Sequence[charts.Line], what: str, log: bool, o
 
 def _popularity(context: Context) -> Iterable[Block]:
     """Draw the popularity of items with and without each of the most common labels."""
-    table = context.table("popularity-histogram")
-    if table is None or not table.height:
-        return
     log = any(e.details.get("popularity") == "interactions" for e in context.find(SHIFT))
     panels = []
     for label in _common(context, _MOST_LABELS):
         sides = {
-            side: table.filter((pl.col("label") == label) & (pl.col("status") == side)).to_dicts()
+            side: context.rows("popularity-histogram", label=label, status=side)
             for side in ("with", "without", "unknown")
         }
         there = [side for side, rows in sides.items() if sum(row["items"] for row in rows)]
