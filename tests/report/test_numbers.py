@@ -18,6 +18,7 @@ from ombud.report.numbers import (
     SCORE,
     SHARE,
     Scale,
+    apart,
     decimals_for,
     estimate_text,
     meet,
@@ -168,3 +169,17 @@ def test_whatever_is_printed_agrees(
         assert abs(size - true) <= 1.501 * 10.0 ** -len(shown.partition(".")[2])
     else:
         assert math.isclose(size, true, rel_tol=0.06, abs_tol=0.501), made
+
+
+def test_small_values_are_not_printed_as_zero() -> None:
+    assert [POINTS.prose(v) for v in (0.0, 0.0004, -0.0718)] == [
+        "0.0 percentage points", "+0.04 percentage points", "\u22127.2 percentage points",
+    ]  # fmt: skip
+    assert (SHARE.prose(0.00049), RATIO.prose(1.004), RELATIVE.prose(0.004)) == (
+        "0.05%", "1.004 times", "+0.4%",
+    )  # fmt: skip
+
+
+def test_before_and_after_differ_as_printed() -> None:
+    assert apart(2.31, 2.34, RATIO) == ("2.31", "2.34 times")
+    assert apart(0.0004, 0.0001, SHARE) == ("0.04%", "0.01%")

@@ -385,6 +385,9 @@ def test_a_reranker_is_compared_with_what_it_reranks() -> None:
     made = verdict(gap(0.07, system="SVD"), gap(-0.14, system="SVD with list"), systems=systems)
     (text,) = map(plain, made.effects)
     assert text == "With SVD with list, gore: 22.5% to 1.5%."
+    made = verdict(gap(0.07, system="SVD"), gap(0.06998, system="SVD with list"), systems=systems)
+    (text,) = map(plain, made.effects)
+    assert text == "With SVD with list, gore: 22.460% to 22.458%."
 
 
 def test_levels_that_are_of_another_estimate_are_not_printed() -> None:

@@ -64,7 +64,6 @@ def finding_of(e: Estimate, case: Case) -> Finding:
     if level is not None and other is not None:
         met = meet(e, level, other, phrase.levels_in, phrase.scale)
     size = phrase.scale.prose(e.value) if met is None else met.size
-    shown = e.events is None or e.events >= FEWEST_EVENTS
     slots: dict[str, object] = {
         "system": names.system(e.system),
         "what": names.label(e.label),
@@ -96,9 +95,9 @@ def finding_of(e: Estimate, case: Case) -> Finding:
     if phrase.scale.compares == "relative" and other is not None:
         certain *= other  # a tenfold increase of something rare is no large effect
     if is_early(e):
-        few = "event" if e.events is None else count(e.events, "event")
+        few = count(e.events or 0, "event")
         evidence += f" Early sign: it rests on {few}."
-        if not shown:
+        if (e.events or 0) < FEWEST_EVENTS:
             # After "may" a verb is as it is after several systems.
             may = {"system": "{system} may", "objects": phrase.object}
             template = phrase.summary.format_map(may | case.forms(2)) + f"{phrase.than}."
@@ -123,19 +122,11 @@ def _counts(e: Estimate) -> str:
 
 def _sample(e: Estimate, context: Context) -> str:
     """Say how many people or texts are behind a finding, those of the group where known."""
-    unit = "text" if e.details.get("texts") else e.unit
-    said = count(_sample_of(e, context), unit)
-    return f"{said} of similar texts" if unit == "cluster" else said
-
-
-def _sample_of(e: Estimate, context: Context) -> int:
-    """Return how many users or texts an estimate is about."""
-    if texts := e.details.get("texts"):
-        return int(texts)
-    if e.kind == "level" or not e.group:
-        return e.n
-    own = context.find(Select(e.key, ("group",), label=e.label, exact=True))
-    return next((o.n for o in own if (o.system, o.group) == (e.system, e.group)), e.n)
+    texts = e.details.get("texts")
+    own = context.find(Select(e.key, ("group",), label=e.label, exact=True)) if e.group else ()
+    units = [o.n for o in own if (o.system, o.group) == (e.system, e.group)] or [e.n]
+    said = count(int(texts or units[0]), "text" if texts else e.unit)
+    return f"{said} of similar texts" if e.unit == "cluster" and not texts else said
 
 
 def stories(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ombud.stats.estimate import Estimate
@@ -93,8 +93,10 @@ class Scale:
         return abs(estimate.value - (estimate.null or 0.0))
 
     def prose(self, value: float) -> str:
-        """Return a value with its unit."""
-        return times(value) if self.log else f"{self.number(value)}{self.unit}"
+        """Return a value with its unit; nothing that is small is printed as zero."""
+        places = _visible(self.places, value * self.factor, 0.0)
+        shown = replace(self, places=places)
+        return times(value) if self.log else shown.number(value) + self.unit
 
     def ends(self, estimate: Estimate) -> str:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""
@@ -231,6 +233,21 @@ def _compared(level: float, other: float, scale: Scale) -> float:
     if scale.compares == "difference":
         return level - other
     return level / other - (scale.compares == "relative") if other and scale.compares else math.nan
+
+
+def apart(before: float, after: float, scale: Scale) -> tuple[str, str]:
+    """Return two values, the second with its unit, with decimals that tell them apart.
+
+    Examples
+    --------
+    >>> apart(0.0379, 0.0375, SHARE), apart(1.2, 2.3, RATIO), apart(0.02, 0.02, POINTS)
+    (('3.79%', '3.75%'), ('1.2', '2.3 times'), ('+2.0', '+2.0 percentage points'))
+    """
+    for places in range(scale.places - scale.log, _MOST_PLACES):
+        first, second = (replace(scale, places=places).number(v) for v in (before, after))
+        if first != second or before == after:
+            break
+    return first, f"{second}{scale.unit}"
 
 
 def largest(values: Iterable[float]) -> float:

@@ -72,7 +72,7 @@ def build_page(
     said = "" if result.integrity is None else result.integrity.said
     edited = (said,) if said else ()
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
-    if expected and (limits := expected_section(expected)) is not None:
+    if expected and (limits := expected_section(expected, context.names)) is not None:
         sections = [limits, *sections]
     return Page(
         result.plan.title,

@@ -58,7 +58,7 @@ from ombud.report.model import (
     plain,
     status_of,
 )
-from ombud.report.numbers import correction_name, percent
+from ombud.report.numbers import apart, correction_name, percent
 from ombud.report.question import Question, fill, questions
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
@@ -391,11 +391,12 @@ def _verb(yes: str, number: int, case: Case) -> str:
 def _sure(answer: Answer, case: Case) -> Text:
     """Say how sure the answer is, in words."""
     tested = count(case.family.tested, "comparison")
-    every = "both comparisons made" if case.family.tested == 2 else f"all {tested} made"
     if answer in {"yes", "mixed"}:
-        ps = [_p(f.estimate) for f in case.findings]
-        very = "Very unlikely" if max(ps, default=1.0) < 0.001 else "Unlikely"
-        corrected = any(f.estimate.correction for f in case.findings)
+        every = "both comparisons made" if case.family.tested == 2 else f"all {tested} made"
+        found = [f.estimate for f in case.findings]
+        ps = [e.p_value if e.p_adjusted is None else e.p_adjusted for e in found]
+        very = "Very unlikely" if all(p is not None and p < 0.001 for p in ps) else "Unlikely"
+        corrected = any(e.correction for e in found)
         allowing = f", even allowing for {every}" if corrected and case.family.tested > 1 else ""
         return (f"{very} to be chance{allowing}. A difference is not a cause.",)
     if answer == "cannot tell":
@@ -405,11 +406,6 @@ def _sure(answer: Answer, case: Case) -> Text:
         f"In {tested}, no difference is clearly beyond chance. That is not proof of equality."
         f"{hint}",
     )
-
-
-def _p(e: Estimate) -> float:
-    found = e.p_value if e.p_adjusted is None else e.p_adjusted
-    return 0.04 if found is None else found
 
 
 def _undecided(case: Case) -> str:
@@ -536,11 +532,12 @@ def _effects(case: Case) -> tuple[Text, ...]:
         if not changed:
             continue
         before, after = max(changed, key=lambda pair: _level(pair[0], case) - _level(pair[1], case))
-        shown = [_level_text(e, case) for e in (before, after)]
+        shown = tuple(_level_text(e, case) for e in (before, after))
         if shown[0] == shown[1]:
-            continue
-        cost = _recall(context, base, name)
-        text = f": {shown[0]} to {shown[1]}{cost}."
+            phrase = case.phrase(before)
+            scale = phrase.scale if phrase.levels(before)[0] is None else phrase.levels_in
+            shown = apart(_level(before, case), _level(after, case), scale)
+        text = f": {' to '.join(shown)}{_recall(context, base, name)}."
         what = context.names.label(before.label) if before.label else context.names.group("")
         made.append(("With ", context.names.system(name), ", ", what, text))
     return tuple(made)
