@@ -210,6 +210,13 @@ def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
     assert verdict(gap(0.07, tipping=declared)).answer == "yes"
 
 
+def test_emphasis_is_markdown() -> None:
+    some = [ratio(v, g, s) for s, v, g in (("a", 3.0, "women"), ("b", 2.5, "men"))]
+    answer = to_markdown(build_page(result(*some))).splitlines()[2]
+    assert answer.startswith("**Both moderators** **flag acceptable texts about some groups")
+    assert "****" not in answer
+
+
 def test_the_tipping_point_is_that_of_the_first_finding() -> None:
     firm = replace(REVERSED, recommended=0.1, history=None, reverses=False)
     fragile = replace(REVERSED, recommended=0.45, history=None, reverses=False)

@@ -39,7 +39,7 @@ def _inert(found: re.Match[str]) -> str:
 
 def _text(text: Text) -> str:
     parts = (
-        f"**{_escaped(p.text)}**" if isinstance(p, Strong)
+        f"{' ' * p.text.startswith(' ')}**{_escaped(p.text.lstrip())}**" if isinstance(p, Strong)
         else _escaped(p.shown if isinstance(p, Name) else p)
         for p in text
     )  # fmt: skip

@@ -129,9 +129,8 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     phrases = {id(e): question.family[s] for s, some in groups.items() for e in some}
     every = tuple(e for some in groups.values() for e in some)
     harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
-    harm = frozenset(question.family[s].harm for s in groups)
     consists = _describe(groups, context.result.plan.statistics.correction)
-    family = Family(every, len(harmful), harm, consists)
+    family = Family(every, len(harmful), frozenset(p.harm for p in phrases.values()), consists)
     case = Case(question, context, family, phrases, question.words(context))
     firm = [finding_of(e, case) for e in harmful if not _is_reversible(e)]
     findings = stories([f for f in firm if not is_early(f.estimate)], case)

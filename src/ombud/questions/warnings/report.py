@@ -720,7 +720,7 @@ def warnings() -> Question:
                 "compared with {other} of those in the same users\u2019 histories.",
                 fallback="{system} recommends items with the warning {what} more "
                 "often than histories contain them ({size}).",
-                summary="{system} recommend{s} more items with {objects}",
+                summary="{system} recommend{s} more items labeled {objects}",
                 than=" than users\u2019 histories contain",
                 object="{what}",
                 compared=("recommendations", "own history"),
