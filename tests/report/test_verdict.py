@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from ombud.audits.plan import AboutPlan, DisplayPlan, Plan
 from ombud.audits.result import MetricInfo, Result
@@ -208,6 +211,36 @@ def test_a_line_beside_the_name_of_a_system_does_not_repeat_it() -> None:
 def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
     declared = replace(REVERSED, decides=False)
     assert verdict(gap(0.07, tipping=declared)).answer == "yes"
+
+
+SHARES = st.one_of(st.floats(0, 1), st.floats(1e-6, 1e-3), st.sampled_from([0.0, 1.0]))
+
+
+@given(level=SHARES, other=SHARES, width=st.floats(1e-4, 0.2), points=st.booleans())
+def test_a_reader_can_check_every_sentence(
+    level: float, other: float, width: float, points: bool,
+    numbers_meet: Callable[[str, str, str], bool],
+) -> None:  # fmt: skip
+    """Shares of 0, of 1 and far below 0.1%, ratios near 1 and in the thousands, small sizes."""
+    assume(level - other > 1e-6 and (points or other >= 1e-6))
+    value = level - other if points else level / other
+    about = {"interval": (value - width * value, value + width * value), "p_adjusted": 1e-4}
+    counts = {"events": level * 1e7, "texts": 10**7, "other_events": other * 1e7,
+              "other_texts": 10**7}  # fmt: skip
+    e = gap(value, details={"history": other}) if points else ratio(2.0, "women", details=counts)
+    e = e.replace(value=value, p_value=1e-4, **about)
+    (finding,) = verdict(e).findings
+    said = plain(finding.sentence).partition(" (others")[0]
+    texts = re.findall(r"(?:under )?[\d.,]*\d%", said)
+    assert len(texts) == 2 and numbers_meet(*texts, plain(finding.evidence)), (said, finding)
+    # The interval does not look like no effect, and holds the printed size.
+    low, high = (
+        float(end.replace(",", ""))
+        for end in re.findall(r"CI ([\d.,]*\d)(?: to )([\d.,]*\d)", finding.difference)[0]
+    )
+    size = float(re.findall(r"[\d.,]*\d", finding.size)[0].replace(",", ""))
+    if width < 0.9 and (points or value * (1 - width) > 1):
+        assert (low > 0 if points else low != 1) and low <= size * 1.06 and size <= high * 1.06
 
 
 def test_emphasis_is_markdown() -> None:

@@ -110,7 +110,7 @@ def _outside(e: Estimate, context: Context) -> str:
         return ""
     texts = found["other_texts"] - found["texts"]
     rate = (found["other_events"] - found["events"]) / texts if texts > 0 else None
-    return "" if rate is None or rate < 0 else f" (others: {SHARE.number(rate)})"
+    return "" if rate is None or rate < 0 else f" (others: {SHARE.prose(rate)})"
 
 
 def _no_ratio(context: Context) -> Text | None:
