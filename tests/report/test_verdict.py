@@ -213,6 +213,16 @@ def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
     assert verdict(gap(0.07, tipping=declared)).answer == "yes"
 
 
+def test_without_possible_harm_a_system_has_no_sign_of_it() -> None:
+    below = ratio(0.5, "women")  # the whole interval is below 1
+    for some, sentence in (
+        ([below], "No sign of it."),
+        ([below, ratio(None, "men")], "No sign of it in what could be compared."),
+    ):
+        (status,) = verdict(*some).systems
+        assert (status.answer, plain(status.sentence)) == ("no clear evidence", sentence)
+
+
 SHARES = st.one_of(st.floats(0, 1), st.floats(1e-6, 1e-3), st.sampled_from([0.0, 1.0]))
 
 

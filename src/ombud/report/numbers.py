@@ -95,8 +95,7 @@ class Scale:
     def prose(self, value: float) -> str:
         """Return a value with its unit; nothing that is small is printed as zero."""
         places = _visible(self.places, value * self.factor, 0.0)
-        shown = replace(self, places=places)
-        return times(value) if self.log else shown.number(value) + self.unit
+        return times(value) if self.log else replace(self, places=places).number(value) + self.unit
 
     def ends(self, estimate: Estimate) -> str:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""

@@ -220,7 +220,8 @@ def _status(system: str, case: Case, reference: bool) -> SystemStatus:
         small = f"Below the smallest effect that matters, which the plan declares: {limit}."
         return shown(no, "below limit", small)
     still = _possible(tested, case)
-    return shown(no, "none", "No clear difference." if still else "No sign of it.", *still)
+    where = "" if len(tested) == len(here) else " in what could be compared"
+    return shown(no, "none", "No clear difference." if still else f"No sign of it{where}.", *still)
 
 
 def _limit(tested: Sequence[Estimate], case: Case) -> str | None:
