@@ -120,6 +120,13 @@ def test_every_count_is_of_the_family(report: Report) -> None:
         counts |= {family.number("too small")}
         keys = [(e.key, role_of(e)) for e in family.estimates]
         counts |= {keys.count(key) for key in keys}
+        # What is counted as harm is listed, or said to be reversible; baselines are in tables.
+        listed = [*verdict.findings, *verdict.early]
+        listed += [one for finding in listed for one in finding.related]
+        if not any(s.reference for s in verdict.systems):
+            assert len(listed) + family.reversible == family.harmful
+        told_so = f"could reverse {family.reversible} of these" in family.sentence
+        assert told_so == bool(family.reversible)
         apart = [e for e in family.estimates if e.p_value is None]
         counts |= {sum(bool(e.details.get("few_events")) for e in apart)}
         counts |= {sum(status_of(e) != "not tested" for e in apart)}

@@ -207,12 +207,10 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
     parts = []
     width, bar, y = 250.0, 165.0, -44
     for index, level in enumerate(levels):
-        y += 44
-        first, *more = wrap(shorten(level.name, 68), 36) or [""]
-        parts.append(_text(0, y + 12, first, "row"))
-        if more:
+        y += 30
+        for line in wrap(shorten(level.name, 68), 36) or [""]:
             y += 14
-            parts.append(_text(0, y + 12, " ".join(more), "row"))
+            parts.append(_text(0, y + 12, line, "row"))
         size = max(2.0, bar * level.value / most)
         kind = "level" if index == 0 else "other"
         parts.append(

@@ -183,6 +183,7 @@ class Family:
     harmful: int  # How many are significant in a direction that counts
     harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
+    reversible: int = 0  # How many of those unlabeled items could reverse
 
     def number(self, *statuses: Status) -> int:
         """Return how many comparisons have one of these statuses."""
@@ -214,6 +215,9 @@ class Family:
                 f" {count(small, 'more comparison')} {'differs' if small == 1 else 'differ'}, but "
                 f"not by more than the smallest effect that matters.{few}"
             )
+        if self.reversible:
+            lost = f"Unlabeled items could reverse {self.reversible} of these"
+            few = f" {lost}, which are therefore not findings.{few}"
         return f"{text} after correction for multiple testing.{few}"
 
 

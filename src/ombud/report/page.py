@@ -95,9 +95,8 @@ def _sections(
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
     if context.by_key.keys() - shown:
         made += remaining(context, shown).made(context)
-    common = [s for one in common_parts(verdicts) for s in one.made(context)]
-    body = [s for s in (*made, *common) if not s.appendix]
-    return [*body, *(s for s in (*made, *common) if s.appendix)]
+    made += [s for one in common_parts(verdicts) for s in one.made(context)]
+    return sorted(made, key=lambda section: section.appendix)
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:

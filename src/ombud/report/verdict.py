@@ -97,9 +97,8 @@ def stored_verdict(result: Result) -> dict[str, Any]:
     results need not read the rest.
     """
     verdicts = verdicts_of(result)
-    made = [verdict.to_dict() for verdict in verdicts]
-    brief = _in_brief(verdicts[0]) if verdicts else {}
-    return {"brief": brief, "schema_version": VERDICT_SCHEMA, "verdicts": made}
+    made = {"brief": _in_brief(verdicts[0]) if verdicts else {}, "schema_version": VERDICT_SCHEMA}
+    return made | {"verdicts": [verdict.to_dict() for verdict in verdicts]}
 
 
 def _in_brief(verdict: Verdict) -> dict[str, Any]:
@@ -130,16 +129,16 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     every = tuple(e for some in groups.values() for e in some)
     harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
     consists = _describe(groups, context.result.plan.statistics.correction)
-    family = Family(every, len(harmful), frozenset(p.harm for p in phrases.values()), consists)
-    case = Case(question, context, family, phrases, question.words(context))
+    directions = frozenset(phrase.harm for phrase in phrases.values())
+    reversible = tuple(sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True))
+    family = Family(every, len(harmful), directions, consists, len(reversible))
+    words = question.words(context)
+    case = Case(question, context, family, phrases, words, reversible=reversible)
     firm = [finding_of(e, case) for e in harmful if not _is_reversible(e)]
-    findings = stories([f for f in firm if not is_early(f.estimate)], case)
-    case = replace(
-        case,
-        findings=findings,
-        early=stories([f for f in firm if is_early(f.estimate)], case),
-        reversible=tuple(sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True)),
+    findings, early = (
+        stories([f for f in firm if is_early(f.estimate) == few], case) for few in (False, True)
     )
+    case = replace(case, findings=findings, early=early)
     named = [s for s in context.result.systems if case.of(s)]
     named = named or ([""] if any(not e.system for e in every) else [])
     references = _references(named, context)
@@ -160,7 +159,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         headline=_headline(answer, rule, audited, case),
         systems=systems,
         findings=findings,
-        early=case.early,
+        early=early,
         family=family,
         sure=_sure(answer, case),
         changes=_changes(case),
