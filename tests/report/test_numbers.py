@@ -132,6 +132,7 @@ def test_narrow_intervals_bring_digits_and_no_end_looks_like_no_effect() -> None
     for level, width, size, interval in (
         (0.0268, 0.02, "+168%", "95% CI 166% to 170%"),
         (0.0268, 1.676, "+170%", "95% CI 0.4% to 335.6%"),
+        (0.0268, 1.67996, "+170%", "95% CI 0.004% to 335.996%"),
     ):
         made = meet(sides(level, 0.01, SHARE, RELATIVE, width), level, 0.01, SHARE, RELATIVE)
         assert made is not None and (made.size, made.interval) == (size, interval)

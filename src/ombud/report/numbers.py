@@ -115,16 +115,15 @@ class Scale:
         """
         if estimate.interval is None:
             return "no confidence interval"
-        low, high = estimate.interval
+        low, high = (end * self.factor for end in estimate.interval)
         usual = (0 if low >= 10 else 1 if low >= 1.15 else 2) if self.log else self.places
         places = max(usual, least)
         null = (estimate.null or 0.0) * self.factor
-        if estimate.excludes_null and null in (round(v * self.factor, places) for v in (low, high)):
-            places += 1  # an end would look like no effect
+        clear = estimate.excludes_null  # then no end looks like no effect
+        while clear and places < _MOST_PLACES and null in (round(low, places), round(high, places)):
+            places += 1
         signed = self.signed and low < 0
-        ends = [
-            number_text(v * self.factor, places, signed=signed) + self.suffix for v in (low, high)
-        ]
+        ends = [number_text(end, places, signed=signed) + self.suffix for end in (low, high)]
         return f"{estimate.level:.0%} CI {ends[0]} to {ends[1]}"
 
     def evidence(self, estimate: Estimate, follows: str = "") -> str:
