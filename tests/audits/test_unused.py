@@ -14,6 +14,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.tables import read_table_file
 from ombud.errors import DataError, OmbudError, PlanError
 from ombud.report import Report
+from ombud.report.card import SystemCard
 from ombud.report.model import plain
 from ombud.systems import RecordedDecisions
 
@@ -64,6 +65,9 @@ def test_decisions_about_few_texts_stand_below_the_answer(folder: Path) -> None:
     below = [page.index(text) for text in ('class="answer', "Warning: mine", 'class="systems')]
     assert below == sorted(below)
     assert report.markdown().index("Warning: mine") < report.markdown().index("How sure")
+    card = SystemCard.of([result])
+    assert "Warning: mine: recorded: 90 of 150" in card.html()
+    assert "**Warning: mine: recorded: 90 of 150" in card.markdown()
 
 
 def test_groups_that_match_nothing_are_refused_and_texts_in_none_counted(folder: Path) -> None:

@@ -143,6 +143,7 @@ def card_markdown(title: str, entries: Sequence[CardEntry]) -> str:
     for entry in entries:
         lines += [f"## {_escaped(entry.question)}", ""]
         lines += [_text(entry.headline) if entry.headline else "Not part of this audit.", ""]
+        lines += _bold(entry.notices)
         if entry.finding is not None:
             lines += [f"{_text(entry.finding.sentence)} {_text(entry.finding.evidence)}", ""]
         facts = [_escaped(fact) for fact in entry.facts]

@@ -336,6 +336,7 @@ class CardEntry:
     headline: Text = ()  # The answer in one or two sentences; empty where it was not asked
     finding: Finding | None = None  # The largest finding or early sign, if there is one
     facts: tuple[str, ...] = ()  # How much data, which period, and when
+    notices: tuple[str, ...] = ()  # Input that does not fit
     # The report of the result, and how the card links to it.
     report: Path | None = None
     link: str = ""

@@ -116,8 +116,8 @@ class Scale:
         if estimate.interval is None:
             return "no confidence interval"
         low, high = (end * self.factor for end in estimate.interval)
-        usual = (0 if low >= 10 else 1 if low >= 1.15 else 2) if self.log else self.places
-        places = max(usual, least)
+        of_ratio = 0 if low >= 10 else 1 if low >= 1.15 else 2
+        places = max(of_ratio if self.log else self.places, least)
         null = (estimate.null or 0.0) * self.factor
         clear = estimate.excludes_null  # then no end looks like no effect
         while clear and places < _MOST_PLACES and null in (round(low, places), round(high, places)):

@@ -81,7 +81,7 @@ def build_page(
         _unique(sections),
         every_number(context),
         edited,
-        tuple(f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning),
+        notices_of(result),
         declared,
     )
 
@@ -108,6 +108,13 @@ def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
         name = section.name if number == 1 else f"{section.name}-{number}"
         made.append(Section(name, section.title, section.blocks, section.appendix))
     return tuple(made)
+
+
+def notices_of(result: Result) -> tuple[str, ...]:
+    """Return what changes how an answer is read: input that does not fit."""
+    return tuple(
+        f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning
+    )
 
 
 def facts_of(context: Context) -> dict[str, str]:

@@ -49,7 +49,7 @@ class Part:
     def made(self, context: Context) -> Iterable[Section]:
         """Return the section, unless the result holds nothing for it."""
         blocks = tuple(block for show in self.shows for block in show.blocks(context))
-        title = _titled(self.title, context)
+        title = _worded(self.title, context)
         if blocks:
             yield Section(_slug(title), title, blocks, self.appendix)
 
@@ -98,12 +98,8 @@ def _name_of(select: Select) -> str:
     return _slug(select.metric, *map(str, select.options.values()), *select.roles)
 
 
-def _titled(title: Title, context: Context) -> str:
-    return title if isinstance(title, str) else title(context)
-
-
-def _captioned(caption: Caption, found: Sequence[Estimate]) -> str:
-    return caption if isinstance(caption, str) else caption(found)
+def _worded(words: str | Callable[[Any], str], about: Any) -> str:
+    return words if isinstance(words, str) else words(about)
 
 
 def _named(field: str, e: Estimate, context: Context) -> str:
@@ -237,7 +233,7 @@ class Matrix:
         if found := [e for e in context.find(self.select) if self.keep(e)]:
             table = estimate_table(
                 found, context, name=self.name or _name_of(self.select),
-                caption=_captioned(self.caption, found), rows=self.rows, scale=self.scale,
+                caption=_worded(self.caption, found), rows=self.rows, scale=self.scale,
                 reference=self.reference, folded=self.folded, ordered=self.ordered,
             )  # fmt: skip
             yield replace(table, less_is_harm=self.less_is_harm)
@@ -273,7 +269,7 @@ class Listing:
         found = [e for e in context.find(*selects) if self.keep(e)]
         if not found:
             return
-        caption = _captioned(self.caption, found)
+        caption = _worded(self.caption, found)
         notes, most = Notes(), largest(self.scale.distance(e) for e in found)
         values = [value_cell(e, self.scale, notes, most) for e in found]
         # A label that is always "all texts" is no column.
@@ -451,7 +447,7 @@ class Grid:
             for row, e in named.items()
         )
         heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(m.title, True) for m in found]
-        caption = _captioned(self.caption, [e for at in found.values() for e in at.values()])
+        caption = _worded(self.caption, [e for at in found.values() for e in at.values()])
         name = self.name or _name_of(self.select[0])
         yield Table(name, caption, tuple(heads), body, self.scale.name, notes.lines, self.folded)
 
