@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,8 @@ def browser() -> Iterator[Any]:
         made.close()
 
 
-RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=")
-"""A key of a group (``age=18-24``) or of a metric (``suppression(by=flags)``)."""
+RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=|\bHere with \w+ =|\b[a-z]+_[a-z_]+\b")
+"""A key of a group (``age=18-24``) or of a metric (``suppression(by=flags)``), or an option."""
 
 
 @pytest.fixture(scope="session")
@@ -130,6 +131,31 @@ def reads_well() -> Callable[[Any], None]:
             assert len(lines) <= most
             assert any(line.startswith("Next: ") for line in lines) or most < 24
         assert len(report.html()) < 1_000_000
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def numbers_meet() -> Callable[[str, str, str], bool]:
+    """Whether a reader who subtracts or divides two printed levels gets the printed size."""
+
+    def number(text: str) -> Decimal:
+        found = re.search(r"[+\u2212-]?[\d,]+(?:\.\d+)?", text)
+        assert found is not None, text
+        return Decimal(found[0].replace("\u2212", "-").replace(",", ""))
+
+    def check(level: str, other: str, size: str) -> bool:
+        one, two = (number(t) * (not t.startswith("under")) for t in (level, other))
+        shown = number(size)
+        if not re.search("times|%", size) or "points" in size:
+            same = {n.as_tuple().exponent for n in map(number, (level, other, size))}
+            return len(same) == 1 and one - two == shown
+        ratio = one / two if "times" in size else 100 * (one / two - 1)
+        # "+170%" has two digits: it may be rounded to tens.
+        digits = f"{abs(shown):f}"
+        zeros = 0 if "." in digits else len(digits) - len(digits.rstrip("0"))
+        units = [shown.as_tuple().exponent, *range(1, 1 + min(zeros, len(digits) - 2))]
+        return any(abs(ratio - shown) <= Decimal(10) ** u / 2 for u in units)
 
     return check
 

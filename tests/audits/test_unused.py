@@ -14,6 +14,8 @@ from ombud.data.decisions import Decisions
 from ombud.data.tables import read_table_file
 from ombud.errors import DataError, OmbudError, PlanError
 from ombud.report import Report
+from ombud.report.card import SystemCard
+from ombud.report.model import plain
 from ombud.systems import RecordedDecisions
 
 
@@ -45,17 +47,27 @@ def test_decisions_that_match_nothing_are_refused(folder: Path) -> None:
         Audit.from_plan(plan(folder)).run()
 
 
-def test_decisions_about_few_texts_are_said_first(folder: Path) -> None:
+def test_decisions_about_few_texts_stand_below_the_answer(folder: Path) -> None:
     past = pl.read_csv(folder / "past.csv").head(60)
     strange = pl.DataFrame({"id": [f"x{i}" for i in range(90)], "flagged": [True] * 90})
     pl.concat([past, strange]).write_csv(folder / "past.csv")
     result = Audit.from_plan(plan(folder)).run()
     report = Report(result)
-    assert report.lines()[0].startswith("Warning: mine: recorded: 90 of 150 decisions")
+    lines = [*map(str.strip, report.lines())]
+    (answer, warning) = (
+        next(i for i, line in enumerate(lines) if line.startswith(start))
+        for start in (plain(report.verdicts[0].headline)[:30], "Warning: mine: recorded: 90 of 150")
+    )
+    assert answer < warning < lines.index("")
     assert report.warning.count("Warning: ") == 2
     assert "140 of 200 texts" in report.warning
     page = report.html(script=False)
-    assert page.index("Warning: mine") < page.index('class="answer')
+    below = [page.index(text) for text in ('class="answer', "Warning: mine", 'class="systems')]
+    assert below == sorted(below)
+    assert report.markdown().index("Warning: mine") < report.markdown().index("How sure")
+    card = SystemCard.of([result])
+    assert "Warning: mine: recorded: 90 of 150" in card.html()
+    assert "**Warning: mine: recorded: 90 of 150" in card.markdown()
 
 
 def test_groups_that_match_nothing_are_refused_and_texts_in_none_counted(folder: Path) -> None:

@@ -136,7 +136,7 @@ def test_labels_that_only_say_yes_need_a_word(tmp_path: Path) -> None:
     with pytest.raises(OmbudError, match="what a missing row means"):
         read_tables({"labels": path})
     labels = read_tables({"labels": path}, TableOptions(unlabeled="no"))["labels"]
-    assert labels.rule == "as applied; unlabeled = no"
+    assert labels.rule == "as applied; unlabeled counts as no"
 
 
 def test_sets_of_interactions_are_groups_of_users(tmp_path: Path) -> None:

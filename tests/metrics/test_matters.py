@@ -11,8 +11,8 @@ from ombud.audits.plan import StatisticsPlan
 from ombud.errors import PlanError
 from ombud.metrics import ShareGap
 from ombud.metrics.engine.comparisons import declare, is_beyond
+from ombud.metrics.engine.signs import by_sign, reading
 from ombud.report import Report
-from ombud.report.findings import by_sign, reading
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world
 

@@ -18,7 +18,8 @@ from ombud.audits import Result
 from ombud.report import Report
 from ombud.report.card import SystemCard
 from ombud.report.context import role_of
-from ombud.report.model import Finding, Verdict, is_early, plain
+from ombud.report.model import Finding, Table, Verdict, is_early, plain, status_of
+from ombud.stats.power import smallest_effect
 
 PRESETS = ("warnings", "suppression", "authors", "delicate", "counterfactual")
 QUIET = tuple(f"{name} without effects" for name in PRESETS)
@@ -50,15 +51,9 @@ def phrases(verdict: Verdict) -> list[Finding]:
     return found + [s.lead for s in verdict.systems if s.lead is not None]
 
 
-def printed(text: str) -> tuple[float, float]:
-    """Return a number as printed, and half of its last digit."""
-    found = re.search(r"[+\u2212-]?[\d,]+(?:\.(\d+))?", text)
-    assert found is not None, text
-    number = float(found[0].replace("\u2212", "-").replace(",", ""))
-    return number, 0.5 * 10.0 ** -len(found[1] or "") + 1e-9
-
-
-def test_levels_and_differences_agree_as_printed(report: Report) -> None:
+def test_levels_and_differences_agree_as_printed(
+    report: Report, numbers_meet: Callable[[str, str, str], bool]
+) -> None:
     for finding in (f for verdict in report.verdicts for f in phrases(verdict)):
         e, sentence = finding.estimate, plain(finding.sentence)
         assert e.value is not None
@@ -67,32 +62,25 @@ def test_levels_and_differences_agree_as_printed(report: Report) -> None:
             continue
         assert finding.size in plain((*finding.sentence, " ", *finding.evidence))
         assert finding.difference in plain(finding.evidence)
-        size, half = printed(finding.size)
-        if size % 10 == 0 and abs(size) >= 10 and finding.size.endswith("%"):
-            half = 5  # "+170%" may be rounded to tens
         if not finding.levels:
             shares = re.compile(r"[\d.]+%")
             assert set(shares.findall(sentence)) <= set(shares.findall(finding.size))
             continue
-        (level, a), (other, b) = (printed(one.text) for one in finding.levels)
-        values = [one.value for one in finding.levels]
-        if any(one.text == "under 0.1%" for one in finding.levels):
-            assert min(values) < 0.001 <= max(values)
-            continue
+        level, other = finding.levels
+        assert level.text in sentence and other.text in sentence
+        assert numbers_meet(level.text, other.text, finding.size), (sentence, finding.size)
+        # From one estimate.
+        values = level.value, other.value
+        made = {"times": values[0] / (values[1] or 1), "points": values[0] - values[1]}
+        relative = made["times"] - 1 if "%" in finding.size else made["points"]
+        expected = next((v for word, v in made.items() if word in finding.size), relative)
+        assert expected == pytest.approx(e.value, rel=1e-6, abs=1e-9), sentence
         # Shares are printed in percent, counts per 100 items; scores as they are.
-        factor = 100 if abs(level - 100 * values[0]) <= a else 1
-        assert abs(level - factor * values[0]) <= a and abs(other - factor * values[1]) <= b
-        assert finding.levels[0].text in sentence
-        # As printed, and from one estimate.
-        if "times" in finding.size:
-            assert abs(level / other - size) <= half, sentence
-            assert values[0] / values[1] == pytest.approx(e.value, rel=1e-6), sentence
-        elif "points" in finding.size or "%" not in finding.size:
-            assert abs(level - other - size) <= half, sentence
-            assert values[0] - values[1] == pytest.approx(e.value, abs=1e-9), sentence
-        else:
-            assert abs(100 * (level / other - 1) - size) <= half, sentence
-            assert values[0] / values[1] - 1 == pytest.approx(e.value, rel=1e-6), sentence
+        for one in finding.levels:
+            shown = float(re.sub(r"under |%| per.*|,", "", one.text).replace("\u2212", "-"))
+            factor = 100 if re.search("%|per 100", one.text) else 1
+            unit = 10.0 ** -len(re.sub(r"%| per.*", "", one.text).partition(".")[2])
+            assert abs(shown - factor * one.value) <= unit * (1 if "under" in one.text else 0.501)
 
 
 def test_summary_card_and_stored_verdict_hold_the_same_findings(report: Report) -> None:
@@ -112,6 +100,11 @@ def test_summary_card_and_stored_verdict_hold_the_same_findings(report: Report) 
         assert entry.finding is None or entry.finding.estimate in leading
 
 
+COUNTED = re.compile(
+    r"(\d[\d,]*)(?: of (\d[\d,]*))? (?:more )?comparisons?\b|; (\d+) (?:of those|has|have) "
+)
+
+
 def test_every_count_is_of_the_family(report: Report) -> None:
     correction = report.result.plan.statistics.correction
     counts: set[int] = set()
@@ -127,8 +120,31 @@ def test_every_count_is_of_the_family(report: Report) -> None:
         counts |= {family.number("too small")}
         keys = [(e.key, role_of(e)) for e in family.estimates]
         counts |= {keys.count(key) for key in keys}
-    shown = re.findall(r"(\d[\d,]*) (?:more )?comparisons?\b", report.markdown())
-    assert {int(n.replace(",", "")) for n in shown} <= counts
+        # What is counted as harm is listed, or said to be reversible; baselines are in tables.
+        listed = [*verdict.findings, *verdict.early]
+        listed += [one for finding in listed for one in finding.related]
+        if not any(s.reference for s in verdict.systems):
+            assert len(listed) + family.reversible == family.harmful
+        told_so = f"could reverse {family.reversible} of these" in family.sentence
+        assert told_so == bool(family.reversible)
+        apart = [e for e in family.estimates if e.p_value is None]
+        counts |= {sum(bool(e.details.get("few_events")) for e in apart)}
+        counts |= {sum(status_of(e) != "not tested" for e in apart)}
+    card = SystemCard.of([report.result])
+    page = re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", report.html() + card.html(),
+                  flags=re.DOTALL)  # fmt: skip
+    everywhere = [report.markdown(), *report.lines(most=24), card.markdown(), page]
+    everywhere.append(json.dumps([verdict.to_dict() for verdict in report.verdicts]))
+    for text in everywhere:
+        numbers = COUNTED.findall(text)
+        assert {int(n.replace(",", "")) for each in numbers for n in each if n} <= counts
+        # What a correction is over is the family, which is counted once.
+        assert not re.search(r"(Hochberg|Holm|hochberg|holm) over \d", text)
+    # The table of detectable effects counts those with an interval.
+    (method,) = (s for s in report.sections if s.title == "Method")
+    tables = [b for b in method.blocks if isinstance(b, Table) and b.name == "power"]
+    bounded = [e for v in report.verdicts for e in v.family.estimates if smallest_effect(e)]
+    assert sum(row[2].value or 0 for t in tables for row in t.rows) == len(bounded)
 
 
 def test_baselines_never_lead_and_early_signs_are_no_headline(report: Report) -> None:

@@ -213,7 +213,7 @@ class Labels:
         >>> labels.with_unlabeled("no").states.tolist()
         [[1, 0], [0, 1]]
         """
-        rule = f"{self.rule}; unlabeled = {unlabeled}" if self.rule else f"unlabeled = {unlabeled}"
+        rule = "; ".join(filter(None, [self.rule, f"unlabeled counts as {unlabeled}"]))
         if unlabeled == "unknown":
             return replace(self, rule=rule)
         if self.errors is not None:

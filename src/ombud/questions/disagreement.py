@@ -21,11 +21,11 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.signs import weight
 from ombud.metrics.rates import FalsePositiveRate
 from ombud.metrics.shares import ShareGap
 from ombud.registry import analysis, section
 from ombud.report.context import Context, Role, Select
-from ombud.report.findings import weight
 from ombud.report.model import Block, Prose, Text, status_of
 from ombud.report.numbers import POINTS, SHARE, Scale, percent
 from ombud.report.show import Custom, Detail, Grid, Listing, Matrix, Measure, Part, Say, part

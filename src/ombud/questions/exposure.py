@@ -29,7 +29,7 @@ def _others(e: Estimate, context: Context) -> str:
     gap, history = other.get("other_level"), other.get("other_history")
     if gap is None or history is None:
         return ""
-    return f" Other users: {SHARE.number(history + gap)} and {SHARE.number(history)}."
+    return f" Other users: {SHARE.prose(history + gap)} and {SHARE.prose(history)}."
 
 
 def _labels(context: Context) -> Text:

@@ -13,8 +13,8 @@ from ombud.report.context import Context
 from ombud.report.display import shorten
 from ombud.report.html import card_html
 from ombud.report.markdown import card_markdown
-from ombud.report.model import CardEntry, Finding, Verdict
-from ombud.report.page import facts_of
+from ombud.report.model import CardEntry, Verdict
+from ombud.report.page import facts_of, notices_of
 from ombud.report.verdict import questions_of, verdict_of
 
 QUESTIONS = {
@@ -72,11 +72,8 @@ class SystemCard:
             own = context.names.system(system).shown if system else result.plan.about.audited or ""
             name = name or own
         asked = {_SAME.get(entry.name, entry.name) for entry in entries}
-        entries += [
-            CardEntry(question, text, "not asked")
-            for question, text in QUESTIONS.items()
-            if question not in asked
-        ]
+        others = {name: text for name, text in QUESTIONS.items() if name not in asked}
+        entries += [CardEntry(name, text, "not asked") for name, text in others.items()]
         return cls(title or name or "What the audits found", tuple(entries))
 
     def html(self) -> str:
@@ -96,7 +93,7 @@ def _entry(verdict: Verdict, context: Context, system: str) -> CardEntry | None:
     """Return what a verdict says about a system, or about all; None if it is about others."""
     facts = facts_of(context)
     folder = context.result.folder
-    report = None if folder is None else folder / "report.html"
+    report = folder and folder / "report.html"
     entry = CardEntry(
         verdict.name,
         verdict.question,
@@ -104,15 +101,15 @@ def _entry(verdict: Verdict, context: Context, system: str) -> CardEntry | None:
         verdict.headline,
         next(iter((*verdict.findings, *verdict.early)), None),
         facts=tuple(facts[name] for name in _FACTS if name in facts),
-        report=report if report is not None and report.is_file() else None,
+        notices=notices_of(context.result),
+        report=report if report and report.is_file() else None,
     )
     if not system:
         return entry
     status = next((s for s in verdict.systems if s.system == system), None)
     if status is None:
         return None
-    lead: Finding | None = status.lead
-    return replace(entry, answer=status.answer, headline=status.sentence, finding=lead)
+    return replace(entry, answer=status.answer, headline=status.sentence, finding=status.lead)
 
 
 def _linked(entry: CardEntry, folder: Path) -> CardEntry:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from textwrap import wrap
 from typing import TypeAlias
 
 from ombud.report.display import shorten, visible
@@ -204,10 +205,12 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
     `span` is the confidence interval of the difference, drawn as a whisker on the first bar.
     """
     parts = []
-    width, bar = 250.0, 165.0
+    width, bar, y = 250.0, 165.0, -44
     for index, level in enumerate(levels):
-        y = 44 * index
-        parts.append(_text(0, y + 12, shorten(level.name, 36), "row"))
+        y += 30
+        for line in wrap(shorten(level.name, 68), 36) or [""]:
+            y += 14
+            parts.append(_text(0, y + 12, line, "row"))
         size = max(2.0, bar * level.value / most)
         kind = "level" if index == 0 else "other"
         parts.append(
@@ -220,7 +223,7 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
             end = max(size, high)
         parts.append(_text(end + 7, y + 30, level.text, f"{kind}-text"))
     label = "; ".join(f"{level.name}: {level.text}" for level in levels)
-    return _svg(parts, width, 80, label)
+    return _svg(parts, width, y + 36, label)
 
 
 def timeline(
@@ -329,12 +332,10 @@ def plane(
     if equal:
         (a, b), (c, d) = at(x[1], x[1]), at(x[2], x[2])
         parts.append(_rule(a, b, c, d, "null"))
-    for value, across in zip(nulls, (True, False), strict=True):
-        if value is not None:
-            ends = (
-                (at(value, y[1]), at(value, y[2])) if across else (at(x[1], value), at(x[2], value))
-            )
-            parts.append(_rule(*ends[0], *ends[1], "null"))
+    if nulls[0] is not None:
+        parts.append(_rule(*at(nulls[0], y[1]), *at(nulls[0], y[2]), "null"))
+    if nulls[1] is not None:
+        parts.append(_rule(*at(x[1], nulls[1]), *at(x[2], nulls[1]), "null"))
     for mark in shown:
         place = names.index(mark.name)
         parts += _line(mark, place, at) if isinstance(mark, Line) else _dot(mark, place, at)
@@ -432,13 +433,13 @@ def world(title: str, values: Mapping[str, tuple[str, float]]) -> str:
         px, py = _equal_earth(country.longitude, country.latitude, wide, high - 50)
         look, told = filled(country.numeric)
         parts.append(f'<circle cx="{px:.0f}" cy="{py:.0f}" r="3" {look}>{told}</circle>')
-    for place, value in enumerate((low, low + span)):
-        opacity = 0.12 + 0.88 * place
-        box = f'x="{200 * place}" y="{high - 18}" width="14" height="12" rx="2"'
+    for left, opacity, said in (
+        (0, 0.12, f"lowest: {low:.3g}"),
+        (200, 1, f"highest: {low + span:.3g}"),
+    ):
+        box = f'x="{left}" y="{high - 18}" width="14" height="12" rx="2"'
         parts.append(f'<rect {box} class="a0" style="opacity:{opacity:g}"/>')
-        parts.append(
-            _text(200 * place + 20, high - 8, f"{('lowest', 'highest')[place]}: {value:.3g}")
-        )
+        parts.append(_text(left + 20, high - 8, said))
     return _svg(parts, wide, high, title)
 
 
@@ -502,13 +503,11 @@ def _line(line: Line, place: int, at: Place) -> Iterable[str]:
 
 def _dot(dot: Dot, place: int, at: Place) -> Iterable[str]:
     px, py = at(dot.x, dot.y)
-    marks = []
-    if dot.x_span is not None:
-        ends = [at(end, dot.y) for end in dot.x_span]
-        marks.append(_rule(*ends[0], *ends[1], f"s{place}"))
-    if dot.y_span is not None:
-        ends = [at(dot.x, end) for end in dot.y_span]
-        marks.append(_rule(*ends[0], *ends[1], f"s{place}"))
+    spans = [
+        [at(end, dot.y) for end in dot.x_span or ()],
+        [at(dot.x, end) for end in dot.y_span or ()],
+    ]
+    marks = [_rule(*ends[0], *ends[1], f"s{place}") for ends in spans if ends]
     marks.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{dot.radius:.1f}" class="a{place}"/>')
     yield f"<g><title>{escape(visible(dot.said or dot.name))}</title>{''.join(marks)}</g>"
 

@@ -115,3 +115,9 @@ class Context:
     def table(self, name: str) -> pl.DataFrame | None:
         """Return a table that an analysis stored."""
         return self.result.tables.get(name)
+
+    def rows(self, name: str, **about: Any) -> list[dict[str, Any]]:
+        """Return the rows of a stored table that have some values; none without the table."""
+        table = self.table(name)
+        rows = [] if table is None else table.to_dicts()
+        return [row for row in rows if all(row[key] == value for key, value in about.items())]

@@ -1,102 +1,195 @@
-"""What each estimate says, sorted: above, below, no clear sign, or not defined."""
+"""From a significant comparison to a finding in words, and which findings are one story."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ombud.metrics.engine.comparisons import is_beyond
+from ombud.metrics.engine.signs import nearest_end
+from ombud.report.context import Context, Select, role_of
+from ombud.report.display import count
+from ombud.report.model import (
+    FEWEST_EVENTS,
+    Family,
+    Finding,
+    Level,
+    Strong,
+    is_early,
+    plain,
+    status_of,
+)
+from ombud.report.numbers import meet
+from ombud.report.question import Phrase, Question, fill
 from ombud.stats.estimate import Estimate
 
-Sign = Literal[
-    "above",
-    "below",
-    "small",
-    "above uncorrected",
-    "below uncorrected",
-    "no sign",
-    "untested",
-    "undefined",
-]
-"""What an estimate says about its null value.
 
-*Small*: there is a difference, but its interval does not lie wholly beyond the smallest one that
-was declared to matter. *Uncorrected*: only before the correction.
-"""
+@dataclass(frozen=True)
+class Case:
+    """What one verdict is made of."""
+
+    question: Question
+    context: Context
+    family: Family
+    phrases: Mapping[int, Phrase]
+    words: Mapping[str, str]
+    # Significant harm: as findings, as early signs, and what unlabeled items could reverse.
+    findings: tuple[Finding, ...] = ()
+    early: tuple[Finding, ...] = ()
+    reversible: tuple[Estimate, ...] = ()
+
+    def of(self, system: str) -> list[Estimate]:
+        """Return the comparisons of a system."""
+        return [e for e in self.family.estimates if e.system == system]
+
+    def phrase(self, e: Estimate) -> Phrase:
+        """Return the words for a comparison."""
+        return self.phrases[id(e)]
+
+    def forms(self, number: int) -> dict[str, str]:
+        """Return the words of the question and the ending of verbs, after so many systems."""
+        # "flags" has its plural beside it: "flag".
+        words = {
+            key: self.words.get(key.removesuffix("s"), word) if number > 1 else word
+            for key, word in self.words.items()
+        }
+        return {"s": "s" if number == 1 else "", **words}
 
 
-def reading(estimate: Estimate) -> Sign:
-    """Return what an estimate says about its null value.
+def finding_of(e: Estimate, case: Case) -> Finding:
+    """Return an estimate in the words of its phrase."""
+    assert e.value is not None  # a finding has a value
+    phrase, names = case.phrase(e), case.context.names
+    level, other = phrase.levels(e)
+    met = None
+    if level is not None and other is not None:
+        met = meet(e, level, other, phrase.levels_in, phrase.scale)
+    size = phrase.scale.prose(e.value) if met is None else met.size
+    slots: dict[str, object] = {
+        "system": names.system(e.system),
+        "what": names.label(e.label),
+        "who": names.members(e.group),
+        "group": names.group(e.group),
+        "more": "more" if status_of(e) == "increase" else "less",
+        "fewer": "more" if status_of(e) == "increase" else "fewer",
+        "level": "" if met is None else Strong(met.level),
+        "other": "" if met is None else met.other,
+        "counts": _counts(e),
+        "size": Strong(size),
+        "note": phrase.note(e, case.context),
+        **case.words,
+    }
+    levels: tuple[Level, ...] = ()
+    span = None
+    if met is not None and level is not None and other is not None:
+        titles = [plain(fill(title, **slots)) for title in phrase.compared]
+        levels = (Level(titles[0], level, met.level), Level(titles[1], other, met.other))
+        span = None if e.interval is None else phrase.scale.span(other, e.interval)
+    template = (phrase.fallback if met is None else "") or phrase.sentence
+    interval = phrase.scale.interval(e) if met is None else met.interval
+    sample = _sample(e, case.context)
+    difference = f"{size}{phrase.evidence} ({interval})"
+    if met is None and "{size}" in template:
+        difference = f"{interval[0].upper()}{interval[1:]}"
+    evidence = f"{difference}. {sample}."
+    certain = nearest_end(e)
+    if phrase.scale.compares == "relative" and other is not None:
+        certain *= other  # a tenfold increase of something rare is no large effect
+    if is_early(e):
+        few = count(e.events or 0, "event")
+        evidence += f" Early sign: it rests on {few}."
+        if (e.events or 0) < FEWEST_EVENTS:
+            # After "may" a verb is as it is after several systems.
+            may = {"system": "{system} may", "objects": phrase.object}
+            template = phrase.summary.format_map(may | case.forms(2)) + f"{phrase.than}."
+            evidence = f"Early sign: it rests on {few}, too few for a number."
+            levels, span, size, difference = (), None, "", ""
+    first, *rest = fill(template.removeprefix("{system}").lstrip(": "), **slots)
+    unnamed = (first[:1].upper() + first[1:] if isinstance(first, str) else first, *rest)
+    return Finding(
+        e, fill(template, **slots), unnamed, (evidence,), fill(phrase.object, **slots),
+        fill(phrase.what, **slots), fill(phrase.who, **slots),
+        size and size + phrase.evidence, difference, sample, certain, levels, span,
+    )  # fmt: skip
 
-    The corrected p-value decides where there is one, then the plain one, then the interval. Where
-    a smallest difference that matters was declared, the whole interval must lie beyond it too.
 
-    Examples
-    --------
-    >>> e = Estimate(metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=9, null=0.0)
-    >>> reading(e), reading(e.replace(p_value=0.01, p_adjusted=0.2))
-    ('above', 'above uncorrected')
+def _counts(e: Estimate) -> str:
+    """Return " (83 of 321)" where counts are stored and small enough to mean something."""
+    events, texts = e.details.get("events"), e.details.get("texts")
+    if events is None or not texts or texts > 1000 or events != int(events):
+        return ""
+    return f" ({events:,.0f} of {texts:,})"
+
+
+def _sample(e: Estimate, context: Context) -> str:
+    """Say how many people or texts are behind a finding, those of the group where known."""
+    texts = e.details.get("texts")
+    own = context.find(Select(e.key, ("group",), label=e.label, exact=True)) if e.group else ()
+    units = [o.n for o in own if (o.system, o.group) == (e.system, e.group)] or [e.n]
+    said = count(int(texts or units[0]), "text" if texts else e.unit)
+    return f"{said} of similar texts" if e.unit == "cluster" and not texts else said
+
+
+def stories(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
+    """Return one finding for each system and label; weaker ones about the same are related.
+
+    An average over all users and the group that drives it are one story, not two.
     """
-    if estimate.value is None:
-        return "undefined"
-    if estimate.null is None or (estimate.interval is None and estimate.p_value is None):
-        return "untested"
-    higher: Sign = "above" if estimate.value > estimate.null else "below"
-    stands: Sign = higher if is_beyond(estimate) else "small"
-    alpha = 1 - estimate.level
-    alone = estimate.excludes_null if estimate.p_value is None else estimate.p_value < alpha
-    if estimate.p_adjusted is not None:
-        if estimate.p_adjusted < alpha:
-            return stands
-        if alone:
-            return "above uncorrected" if higher == "above" else "below uncorrected"
-        return "no sign"
-    return stands if alone else "no sign"
+    ordered = sorted(findings, key=lambda f: (-f.certain, f.estimate.system))
+    labeled = any(f.estimate.label for f in findings)
+    lead: dict[tuple[str, ...], Finding] = {}
+    for finding in ordered:
+        e = finding.estimate
+        # Contrasts of groups are about these, whatever labels other measures have.
+        group = case.phrase(e).story(e, case.context)
+        about = e.label if e.label or (labeled and e.kind == "level") else group
+        key = (e.key, e.system, about)
+        first = lead.get(key)
+        if first is None:
+            lead[key] = finding
+        elif not e.group and first.estimate.group and _is_everywhere(e, case.context):
+            # Every group shows it: the average over everyone tells the story.
+            lead[key] = replace(finding, related=(*first.related, replace(first, related=())))
+        else:
+            lead[key] = replace(first, related=(*first.related, finding))
+    told = (_concentrated(f, case.context) for f in lead.values())
+    # What is measured over all content answers the question; its parts follow.
+    return tuple(
+        sorted(told, key=lambda f: (bool(f.estimate.label), -f.certain, f.estimate.system))
+    )
 
 
-def nearest_end(estimate: Estimate) -> float:
-    """Return how far the end of the interval that is nearest to *no effect* lies from it.
-
-    Ratios are measured by their logarithm. An interval that holds *no effect*, or none at all,
-    gives 0: nothing is certain there, however large the estimate.
-
-    Examples
-    --------
-    >>> e = Estimate(metric="m", value=0.3, interval=(0.1, 0.5), method="x", n=9, null=0.0)
-    >>> nearest_end(e), nearest_end(e.replace(interval=(-0.1, 0.7)))
-    (0.1, 0.0)
-    """
-    if estimate.value is None or estimate.interval is None:
-        return 0.0
-    null = estimate.null or 0.0
-    low, high = estimate.interval
-    if estimate.null == 1:
-        null = 0.0
-        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
-    if low <= null <= high:
-        return 0.0
-    return min(abs(low - null), abs(high - null))
+def _peers(e: Estimate, context: Context) -> list[Estimate]:
+    """Return the levels of groups for the same system and label, where they can be tested."""
+    some = context.find(Select(e.key, ("group",), label=e.label, exact=True))
+    return [o for o in some if o.system == e.system and o.null is not None]
 
 
-def by_sign(estimates: Iterable[Estimate]) -> dict[Sign, tuple[Estimate, ...]]:
-    """Return estimates by what they say, in order of the end that is nearest to no effect.
-
-    The largest estimates are often the noisiest; what comes first is certain to be large.
-    """
-    result: dict[Sign, list[Estimate]] = {}
-    for estimate in estimates:
-        result.setdefault(reading(estimate), []).append(estimate)
-    return {sign: tuple(sorted(some, key=weight, reverse=True)) for sign, some in result.items()}
+def _is_everywhere(e: Estimate, context: Context) -> bool:
+    peers = _peers(e, context)
+    return bool(peers) and all(status_of(o) == status_of(e) for o in peers)
 
 
-def weight(estimate: Estimate) -> tuple[float, float]:
-    """Return by what estimates are ordered: the nearest end first, then the size."""
-    return nearest_end(estimate), effect(estimate)
-
-
-def effect(estimate: Estimate) -> float:
-    """Return how far an estimate lies from its null value (or from 0); -1 when undefined."""
-    if estimate.value is None:
-        return -1.0
-    return abs(estimate.value - (estimate.null or 0.0))
+def _concentrated(finding: Finding, context: Context) -> Finding:
+    """Say whether other groups of the same attribute show the effect too."""
+    e = finding.estimate
+    if e.kind != "level" or role_of(e) == "systems":
+        return finding
+    attribute = context.names.attribute(e.group)
+    others = [
+        o
+        for o in _peers(e, context)
+        if not e.group or (o.group != e.group and context.names.attribute(o.group) == attribute)
+    ]
+    if not others:
+        return finding
+    clear = [o for o in others if status_of(o) == finding.status]
+    way = finding.status
+    if not e.group:
+        every = len(clear) == len(others)
+        how = "every group" if every else f"{len(clear)} of {len(others)} groups"
+        more = f" The {way} is significant in {how}."
+    elif clear:
+        return finding
+    else:
+        more = f" No other {attribute} group shows a significant {way}."
+    return replace(finding, evidence=(*finding.evidence, more))

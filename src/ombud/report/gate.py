@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from ombud.audits.gate import Expectation, State
 from ombud.report.display import count, joined, visible
 from ombud.report.model import Cell, Column, Prose, Section, Status, Table
+from ombud.report.names import Names
 from ombud.report.numbers import estimate_text
 from ombud.stats.estimate import Estimate
 
@@ -25,7 +26,7 @@ def _ordered(expected: Sequence[Expectation]) -> list[Expectation]:
     return sorted(expected, key=lambda one: STATES.index(one.state))
 
 
-def expected_section(expected: Sequence[Expectation]) -> Section | None:
+def expected_section(expected: Sequence[Expectation], names: Names) -> Section | None:
     """Return every limit with its reason, and the number that decides it."""
     if not expected:
         return None
@@ -34,7 +35,7 @@ def expected_section(expected: Sequence[Expectation]) -> Section | None:
             Cell(one.said),
             Cell(one.state, status=_STATUS[one.state]),
             Cell("; for ".join(filter(None, (one.limit, one.where)))),
-            Cell(_deciding(one)),
+            Cell(_deciding(one, names)),
             Cell(one.reason),
         )
         for one in _ordered(expected)
@@ -54,19 +55,20 @@ def expected_section(expected: Sequence[Expectation]) -> Section | None:
     return Section("limits", "Declared limits", (Prose(((text,),)), table))
 
 
-def _deciding(one: Expectation) -> str:
+def _deciding(one: Expectation, names: Names) -> str:
     """Return how many numbers decide, and the first of those that matter most."""
     some = one.broken or one.undecided or one.kept
     if not some or one.fault:
         return one.why
     if one.state == "met" and len(some) > 1:
         return one.why
-    return f"{one.why}: {_named(some[0])}{', ...' if len(some) > 1 else ''}"
+    return f"{one.why}: {_named(some[0], names)}{', ...' if len(some) > 1 else ''}"
 
 
-def _named(estimate: Estimate) -> str:
-    about = (estimate.system, estimate.label, estimate.group)
-    name = ", ".join(part for part in about if part) or estimate.metric
+def _named(estimate: Estimate, names: Names) -> str:
+    about = ((names.system, estimate.system), (names.label, estimate.label),
+             (names.members, estimate.group))  # fmt: skip
+    name = ", ".join(str(shown(key)) for shown, key in about if key) or estimate.metric
     against = f" against {estimate.against}" if estimate.against else ""
     if estimate.value is None:
         return f"{name}{against} is not defined ({estimate.reason})"

@@ -73,12 +73,10 @@ def card_html(title: str, entries: Sequence[CardEntry]) -> str:
     template = _environment().get_template("card.html")
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-    def bars(finding: Finding) -> str:
-        return charts.bars(finding.levels, _largest([finding]), finding.span)
-
     page = template.render(
-        title=title, entries=entries, bars=bars, style=_resource("style.css"), policy=policy
-    )
+        title=title, entries=entries, style=_resource("style.css"), policy=policy,
+        bars=lambda finding: charts.bars(finding.levels, _largest([finding]), finding.span),
+    )  # fmt: skip
     return str(page).lstrip()
 
 

@@ -39,7 +39,7 @@ def _inert(found: re.Match[str]) -> str:
 
 def _text(text: Text) -> str:
     parts = (
-        f"**{_escaped(p.text)}**" if isinstance(p, Strong)
+        f"{' ' * p.text.startswith(' ')}**{_escaped(p.text.lstrip())}**" if isinstance(p, Strong)
         else _escaped(p.shown if isinstance(p, Name) else p)
         for p in text
     )  # fmt: skip
@@ -81,9 +81,15 @@ def _line(status: SystemStatus) -> str:
     return f"- {status.symbol} **{_escaped(status.name)}**{note}: {text}"
 
 
-def verdict_lines(verdict: Verdict, *, whole: bool = True) -> list[str]:
+def _bold(texts: Sequence[str]) -> list[str]:
+    return [line for text in texts for line in (f"**{_escaped(text)}**", "")]
+
+
+def verdict_lines(
+    verdict: Verdict, notices: Sequence[str] = (), *, whole: bool = True
+) -> list[str]:
     """Return a verdict as lines of Markdown; with its findings, or its summary alone."""
-    lines = [_text(verdict.headline), "", *map(_line, verdict.systems), ""]
+    lines = [_text(verdict.headline), "", *_bold(notices), *map(_line, verdict.systems), ""]
     lines += [f"**How sure:** {_text(verdict.sure)}", ""]
     if verdict.changes:
         changes = " ".join(map(_text, verdict.changes))
@@ -117,10 +123,10 @@ def document(title: str, lines: Sequence[str]) -> str:
 
 def to_markdown(page: Page, *, whole: bool = True) -> str:
     """Return the report as Markdown: all of it, or the summary alone."""
-    lines = [line for warning in page.warnings for line in (f"**{_escaped(warning)}**", "")]
+    lines = _bold(page.warnings if page.verdicts else (*page.warnings, *page.notices))
     for index, verdict in enumerate(page.verdicts):
         lines += [f"## {_escaped(verdict.question)}", ""] if index else []
-        lines += verdict_lines(verdict, whole=whole)
+        lines += verdict_lines(verdict, () if index else page.notices, whole=whole)
     if page.limits and not whole:
         lines += ["## Declared limits", ""]
         lines += [f"- {_escaped(f'{state}: {text}')}" for state, text in page.limits]
@@ -137,6 +143,7 @@ def card_markdown(title: str, entries: Sequence[CardEntry]) -> str:
     for entry in entries:
         lines += [f"## {_escaped(entry.question)}", ""]
         lines += [_text(entry.headline) if entry.headline else "Not part of this audit.", ""]
+        lines += _bold(entry.notices)
         if entry.finding is not None:
             lines += [f"{_text(entry.finding.sentence)} {_text(entry.finding.evidence)}", ""]
         facts = [_escaped(fact) for fact in entry.facts]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ombud.metrics.engine.signs import reading
 from ombud.report.display import count, shorten, visible
-from ombud.report.findings import reading
 from ombud.stats.estimate import Estimate
 
 
@@ -33,6 +33,10 @@ class Name:
     def shown(self) -> str:
         """The name, visible and short enough for a sentence."""
         return shorten(self.text, 80)
+
+    def __str__(self) -> str:
+        """Return what a sentence shows."""
+        return self.shown
 
 
 Text: TypeAlias = tuple[str | Strong | Name, ...]
@@ -179,6 +183,7 @@ class Family:
     harmful: int  # How many are significant in a direction that counts
     harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
+    reversible: int = 0  # How many of those unlabeled items could reverse
 
     def number(self, *statuses: Status) -> int:
         """Return how many comparisons have one of these statuses."""
@@ -210,6 +215,9 @@ class Family:
                 f" {count(small, 'more comparison')} {'differs' if small == 1 else 'differ'}, but "
                 f"not by more than the smallest effect that matters.{few}"
             )
+        if self.reversible:
+            lost = f"Unlabeled items could reverse {self.reversible} of these"
+            few = f" {lost}, which are therefore not findings.{few}"
         return f"{text} after correction for multiple testing.{few}"
 
 
@@ -328,6 +336,7 @@ class CardEntry:
     headline: Text = ()  # The answer in one or two sentences; empty where it was not asked
     finding: Finding | None = None  # The largest finding or early sign, if there is one
     facts: tuple[str, ...] = ()  # How much data, which period, and when
+    notices: tuple[str, ...] = ()  # Input that does not fit
     # The report of the result, and how the card links to it.
     report: Path | None = None
     link: str = ""
@@ -424,7 +433,8 @@ class Page:
     verdicts: tuple[Verdict, ...]  # One for each question of the result, that of its preset first
     sections: Sequence[Section]  # What follows the findings
     numbers: Table | None = None  # Every estimate as a table
-    warnings: Sequence[str] = ()  # What must be read before all else
+    warnings: Sequence[str] = ()  # Before all else: numbers that were edited
+    notices: Sequence[str] = ()  # Below the first answer: input that does not fit
     # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
 

@@ -30,16 +30,29 @@ def percent(share: float) -> str:
     return f"{number_text(100 * share, places)}%"
 
 
-def times(ratio: float, finer: int = 0) -> str:
-    """Return a ratio in words, with `finer` more digits than usual.
+def times(ratio: float) -> str:
+    """Return a ratio in words, with two significant digits and at least its distance from 1.
 
     Examples
     --------
-    >>> times(2.27), times(23.4), times(0.52)
-    ('2.3 times', '23 times', '0.52 times')
+    >>> times(2.27), times(23.4), times(0.52), times(1.004), times(3069)
+    ('2.3 times', '23 times', '0.52 times', '1.004 times', '3,100 times')
     """
-    places = 0 if ratio >= 10 else 1 if ratio >= 1.15 else 2
-    return f"{number_text(ratio, places + finer)} times"
+    return f"{number_text(ratio, _ratio_places(ratio))} times"
+
+
+def _ratio_places(ratio: float) -> int:
+    """Return the decimals of a ratio; below 0 it is rounded to tens, hundreds and so on."""
+    if 0.85 < ratio < 1.15:
+        return min(max(2, _places_for(ratio - 1, 1)), _MOST_PLACES)
+    return _places_for(ratio, 2)
+
+
+def _places_for(size: float, digits: int) -> int:
+    """Return how many decimals show so many significant digits."""
+    if not size or not math.isfinite(size):
+        return 0
+    return digits - 1 - math.floor(math.log10(abs(size)))
 
 
 def correction_name(name: str) -> str:
@@ -47,8 +60,8 @@ def correction_name(name: str) -> str:
 
     Examples
     --------
-    >>> correction_name("benjamini-hochberg over 288"), correction_name("holm")
-    ('Benjamini–Hochberg over 288', 'Holm')
+    >>> correction_name("benjamini-hochberg"), correction_name("holm")
+    ('Benjamini–Hochberg', 'Holm')
     """
     return name.replace("benjamini-hochberg", "Benjamini\u2013Hochberg").replace("holm", "Holm")
 
@@ -79,11 +92,10 @@ class Scale:
             return abs(math.log(max(estimate.value, 0.05)))
         return abs(estimate.value - (estimate.null or 0.0))
 
-    def prose(self, value: float, finer: int = 0) -> str:
-        """Return a value with its unit, and with `finer` more digits than the scale has."""
-        if self.log:
-            return times(value, finer)
-        return f"{replace(self, places=self.places + finer).number(value)}{self.unit}"
+    def prose(self, value: float) -> str:
+        """Return a value with its unit; nothing that is small is printed as zero."""
+        places = _visible(self.places, value * self.factor, 0.0)
+        return times(value) if self.log else replace(self, places=places).number(value) + self.unit
 
     def ends(self, estimate: Estimate) -> str:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""
@@ -92,8 +104,8 @@ class Scale:
         low, high = (self.number(end) for end in estimate.interval)
         return f"{low} to {high}"
 
-    def interval(self, estimate: Estimate) -> str:
-        """Return the confidence interval for prose: "95% CI 10.6 to 13.9".
+    def interval(self, estimate: Estimate, least: int = 0) -> str:
+        """Return the confidence interval for prose, with at least so many decimals.
 
         Examples
         --------
@@ -103,12 +115,15 @@ class Scale:
         """
         if estimate.interval is None:
             return "no confidence interval"
-        low, high = estimate.interval
+        low, high = (end * self.factor for end in estimate.interval)
+        of_ratio = 0 if low >= 10 else 1 if low >= 1.15 else 2
+        places = max(of_ratio if self.log else self.places, least)
+        null = (estimate.null or 0.0) * self.factor
+        clear = estimate.excludes_null  # then no end looks like no effect
+        while clear and places < _MOST_PLACES and null in (round(low, places), round(high, places)):
+            places += 1
         signed = self.signed and low < 0
-        places = min(self.places, 1) if self.log and low >= 1.15 else self.places
-        ends = [
-            number_text(v * self.factor, places, signed=signed) + self.suffix for v in (low, high)
-        ]
+        ends = [number_text(end, places, signed=signed) + self.suffix for end in (low, high)]
         return f"{estimate.level:.0%} CI {ends[0]} to {ends[1]}"
 
     def evidence(self, estimate: Estimate, follows: str = "") -> str:
@@ -151,11 +166,12 @@ class Meeting:
 def meet(
     estimate: Estimate, level: float, other: float, levels: Scale, scale: Scale
 ) -> Meeting | None:
-    """Return both levels and the estimate with as few digits as make them agree as printed.
+    """Return both levels and their difference or ratio so that they agree as printed.
 
-    No number has more than one digit beyond its scale; a share below 0.1% is "under 0.1%". None
-    where they are not two sides of the same estimate, or cannot agree: such numbers do not belong
-    into one sentence.
+    A difference and its levels have the same decimals: those of the scale where the rounded numbers
+    agree, otherwise one more; then the printed difference is that of the printed levels. A ratio has
+    two significant digits, and its levels three, or as many as it takes. There are more where a
+    narrow interval supports them. None where the levels are not two sides of the estimate.
 
     Examples
     --------
@@ -163,7 +179,7 @@ def meet(
     ...     metric="m", value=0.0718, interval=(0.065, 0.079), method="x", n=9, null=0.0
     ... )
     >>> meet(e, 0.2264, 0.1546, SHARE, POINTS)
-    Meeting(level='22.64%', other='15.46%', size='+7.2 percentage points', interval='95% CI 6.5 to 7.9')
+    Meeting(level='22.64%', other='15.46%', size='+7.18 percentage points', interval='95% CI 6.50 to 7.90')
     >>> meet(e, 0.3, 0.1, SHARE, POINTS) is None
     True
     """  # noqa: E501 - what is printed is one line
@@ -171,25 +187,44 @@ def meet(
     assert value is not None
     if not math.isclose(_compared(level, other, scale), value, rel_tol=1e-6, abs_tol=1e-9):
         return None
-    if levels.suffix == "%" and 0 < min(level, other) < _TINY:
-        a, b = ("under 0.1%" if 0 < v < _TINY else levels.number(v) for v in (level, other))
-        return None if a == b else Meeting(a, b, scale.prose(value), scale.interval(estimate))
-    for more, finer in _DIGITS:
-        places = (0 if scale.log else scale.places) + finer
-        if finer < 0 and abs(value * scale.factor) * 10.0**places < (1 if more else 10):
-            continue  # too few digits of the size would be left
-        shown = replace(levels, places=levels.places + more)
-        one, two = (round(v * shown.factor, shown.places) for v in (level, other))
-        size = scale.prose(value, finer)
-        if scale.compares == "difference":
-            rest = abs(one - two - round(value * scale.factor, places))
-            met = rest < 0.499 * 10.0**-places
-        else:
-            met = bool(two) and scale.prose(_compared(one, two, scale), finer) == size
-        if met:
-            ends = replace(scale, places=scale.places + (0 if scale.log else max(finer, 0)))
-            return Meeting(shown.number(level), shown.number(other), size, ends.interval(estimate))
-    return None
+    low, high = estimate.interval or (value, value)
+    a, b = level * levels.factor, other * levels.factor
+    size, width = value * scale.factor, (high - low) * scale.factor
+    if scale.compares == "difference":
+        fewest = _visible(scale.places, size, width)
+        for at in (fewest, fewest + 1):
+            one, two = round(a, at), round(b, at)
+            printed = round(one - two, at)
+            if printed == round(size, at) and bool(one) == bool(a) and bool(two) == bool(b):
+                break
+        at_a = at_b = at
+    else:
+        usual = _ratio_places(size) if scale.log else min(scale.places, _places_for(size, 2))
+        at = _visible(usual, size - 1 if scale.log else size, width)
+        for digits in range(6, 11):  # of both together; what others are compared with has fewer
+            at_a = max(levels.places, _places_for(a, (digits + 1) // 2))
+            at_b = max(levels.places, _places_for(b, digits // 2))
+            one, two = round(a, at_a), round(b, at_b)
+            printed = round(_compared(one, two, scale) * scale.factor, at)
+            if printed == round(size, at):
+                break
+    return Meeting(
+        _level(a, at_a) + levels.suffix,
+        _level(b, at_b) + levels.suffix,
+        number_text(printed, at, signed=scale.signed) + scale.suffix + scale.unit,
+        scale.interval(estimate, at),
+    )
+
+
+def _level(value: float, places: int) -> str:
+    if value > 0 and not round(value, places):
+        return f"under {number_text(10.0**-places, places)}"
+    return number_text(value, places)
+
+
+def _visible(places: int, size: float, width: float) -> int:
+    """Return decimals, more than `places` where a size or half its interval would be lost."""
+    return min(_MOST_PLACES, max(places, _places_for(size, 1), _places_for(width / 2, 1)))
 
 
 def _compared(level: float, other: float, scale: Scale) -> float:
@@ -198,11 +233,19 @@ def _compared(level: float, other: float, scale: Scale) -> float:
     return level / other - (scale.compares == "relative") if other and scale.compares else math.nan
 
 
-_TINY = 0.001
-"""Shares below are not printed as numbers."""
+def apart(before: float, after: float, scale: Scale) -> tuple[str, str]:
+    """Return two values, the second with its unit, with decimals that tell them apart.
 
-_DIGITS = ((0, 0), (0, -1), (1, 0), (1, 1), (1, -1))
-"""Digits beyond their scale of both levels, and of the difference or ratio; the best first."""
+    Examples
+    --------
+    >>> apart(0.0379, 0.0375, SHARE), apart(1.2, 2.3, RATIO), apart(0.02, 0.02, POINTS)
+    (('3.79%', '3.75%'), ('1.2', '2.3 times'), ('+2.0', '+2.0 percentage points'))
+    """
+    for places in range(scale.places - scale.log, _MOST_PLACES):
+        first, second = (replace(scale, places=places).number(v) for v in (before, after))
+        if first != second or before == after:
+            break
+    return first, f"{second}{scale.unit}"
 
 
 def largest(values: Iterable[float]) -> float:

@@ -28,7 +28,7 @@ from ombud.report.context import Context
 from ombud.report.display import joined
 from ombud.report.markdown import document, section_lines
 from ombud.report.model import Cell, Column, Section, Table
-from ombud.report.page import DATA, LIMITATIONS, common_parts
+from ombud.report.page import DATA
 from ombud.report.redaction import file_name, shown_plan
 from ombud.report.report import Report
 from ombud.report.verdict import stored_verdict
@@ -147,7 +147,7 @@ def _texts(result: Result, redact: Redaction) -> dict[str, str]:
         "estimates.json": _json(content),
         "estimates.csv": result.to_tidy().write_csv(),
         "expected.json": _json({"expected": expected}),
-        "methods.md": _methods(result),
+        "methods.md": _methods(report),
         "report.html": report.html(),
         "verdict.json": _json(stored_verdict(result)),
     }
@@ -195,15 +195,15 @@ def _terms(name: str, caption: str, pairs: list[tuple[str, str]]) -> Table:
 _CARD = frozenset({"name", "title", "source", "licence", "citation", "known_harms", "unknowns"})
 
 
-def _methods(result: Result) -> str:
+def _methods(report: Report) -> str:
     """Return methods and limitations in words."""
-    context = Context.of(result)
-    method = [s for p in common_parts()[1:2] for s in p.made(context)]
-    settings = [(k, str(v)) for k, v in result.plan.statistics.model_dump().items()]
+    plan = report.result.plan
+    settings = [(k, str(v)) for k, v in plan.statistics.model_dump().items()]
     table = _terms("statistics", "Settings of the plan.", settings)
     statistics = Section("statistics", "How uncertainty was computed", (table,))
-    made = [*method, *LIMITATIONS.made(context), statistics]
-    return document(f"{result.plan.title}: methods and limitations", section_lines(made))
+    made = [s for s in report.sections if s.name in {"method", "what-was-measured", "limitations"}]
+    lines = section_lines([*made, statistics])
+    return document(f"{plan.title}: methods and limitations", lines)
 
 
 _SAID = {

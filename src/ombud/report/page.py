@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -33,7 +33,7 @@ from ombud.report.model import (
 from ombud.report.numbers import correction_name, p_text
 from ombud.report.question import Question, questions
 from ombud.report.redaction import shown_plan, with_evidence
-from ombud.report.show import Part, Say, part
+from ombud.report.show import Custom, Part, Say, part
 from ombud.report.verdict import questions_of, verdict_of
 from ombud.stats.power import POWER, smallest_effect
 
@@ -69,8 +69,10 @@ def build_page(
     if not public:
         verdicts = tuple(with_evidence(verdict, result) for verdict in verdicts)
     sections = _sections(context, questions(context), verdicts)
+    said = "" if result.integrity is None else result.integrity.said
+    edited = (said,) if said else ()
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
-    if expected and (limits := expected_section(expected)) is not None:
+    if expected and (limits := expected_section(expected, context.names)) is not None:
         sections = [limits, *sections]
     return Page(
         result.plan.title,
@@ -78,13 +80,14 @@ def build_page(
         verdicts,
         _unique(sections),
         every_number(context),
-        warnings_of(result),
+        edited,
+        notices_of(result),
         declared,
     )
 
 
 def _sections(
-    context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
+    context: Context, asked: Sequence[Question], verdicts: tuple[Verdict, ...]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
     parts += [registry.get("section", name)() for name in registry.names("section")]
@@ -92,9 +95,8 @@ def _sections(
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
     if context.by_key.keys() - shown:
         made += remaining(context, shown).made(context)
-    common = [s for one in common_parts(verdicts) for s in one.made(context)]
-    body = [s for s in (*made, *common) if not s.appendix]
-    return [*body, *(s for s in (*made, *common) if s.appendix)]
+    made += [s for one in common_parts(verdicts) for s in one.made(context)]
+    return sorted(made, key=lambda section: section.appendix)
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -108,11 +110,11 @@ def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
     return tuple(made)
 
 
-def warnings_of(result: Result) -> tuple[str, ...]:
-    """Return what must be read before all else: edited numbers, input that does not fit."""
-    edited = "" if result.integrity is None else result.integrity.said
-    unfit = [f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning]
-    return tuple(filter(None, [edited, *unfit]))
+def notices_of(result: Result) -> tuple[str, ...]:
+    """Return what changes how an answer is read: input that does not fit."""
+    return tuple(
+        f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning
+    )
 
 
 def facts_of(context: Context) -> dict[str, str]:
@@ -158,67 +160,51 @@ def _units(context: Context) -> str:
     return count(units, "acceptable text") if units else ""
 
 
-@dataclass(frozen=True)
-class Exclusions:
-    """What was excluded, counted."""
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
-        found = [e for e in context.result.exclusions if not e.is_assumption]
-        assumed = [e for e in context.result.exclusions if e.is_assumption]
-        if found:
-            columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
-            rows = tuple(
-                (
-                    Cell(context.names.in_words(e.where)),
-                    Cell(f"{e.count:,} {e.what}", value=float(e.count)),
-                    Cell("" if e.of is None else f"{e.of:,}", value=e.of),
-                    Cell(context.names.in_words(e.reason)),
-                )
-                for e in sorted(found, key=lambda e: -(e.count / e.of if e.of else 1.0))
+def _exclusions(context: Context) -> Iterable[Block]:
+    """Show what was excluded, counted."""
+    found = [e for e in context.result.exclusions if not e.is_assumption]
+    assumed = [e for e in context.result.exclusions if e.is_assumption]
+    if found:
+        columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
+        rows = tuple(
+            (
+                Cell(context.names.in_words(e.where)),
+                Cell(f"{e.count:,} {e.what}", value=float(e.count)),
+                Cell("" if e.of is None else f"{e.of:,}", value=e.of),
+                Cell(context.names.in_words(e.reason)),
             )
-            yield Table(
-                "excluded", "Data excluded from the comparisons, largest share first.", columns,
-                rows,
-            )  # fmt: skip
-        else:
-            yield Prose((("This audit excluded no data while it ran.",),))
-        if assumed:
-            heading: Text = ("How the files were read:",)
-            yield Prose((heading, *((str(e),) for e in assumed)))
-        if dropped := context.result.card.dropped:
-            lead: Text = ("Excluded when the data set was prepared:",)
-            yield Prose((lead, *((line,) for line in dropped)))
+            for e in sorted(found, key=lambda e: -(e.count / e.of if e.of else 1.0))
+        )
+        caption = "Data excluded from the comparisons, largest share first."
+        yield Table("excluded", caption, columns, rows)
+    else:
+        yield Prose((("This audit excluded no data while it ran.",),))
+    if assumed:
+        heading: Text = ("How the files were read:",)
+        yield Prose((heading, *((str(e),) for e in assumed)))
+    if dropped := context.result.card.dropped:
+        lead: Text = ("Excluded when the data set was prepared:",)
+        yield Prose((lead, *((line,) for line in dropped)))
 
 
-@dataclass(frozen=True)
-class Measures:
-    """What each metric is, and what it does not capture."""
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
-        if found := context.result.metrics:
-            titles = ("Metric", "What it is", "Undefined", "Does not capture")
-            rows = tuple(
-                (Cell(i.title), Cell(i.summary), Cell(i.undefined), Cell(i.limits)) for i in found
-            )
-            columns = tuple(Column(title) for title in titles)
-            yield Table("metrics", "Metrics of this audit.", columns, rows, folded=True)
+def _measures(context: Context) -> Iterable[Block]:
+    """Show what each metric is, and what it does not capture."""
+    if found := context.result.metrics:
+        titles = ("Metric", "What it is", "Undefined", "Does not capture")
+        rows = tuple(
+            (Cell(i.title), Cell(i.summary), Cell(i.undefined), Cell(i.limits)) for i in found
+        )
+        columns = tuple(Column(title) for title in titles)
+        yield Table("metrics", "Metrics of this audit.", columns, rows, folded=True)
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The verdict's rule and its family, for readers of the method."""
-
-    verdicts: tuple[Verdict, ...]
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return one paragraph for each verdict."""
-        for verdict in self.verdicts:
-            about = verdict.family.description
-            family = f" The comparisons that count are {about}." if about else ""
-            rule = f" {verdict.rule} {verdict.family.sentence}{family}"
-            yield Prose(((Strong(f"Verdict: {verdict.answer}."), rule),))
+def _decision(verdicts: Sequence[Verdict], context: Context) -> Iterable[Block]:
+    """Give the rule and the family of each verdict, for readers of the method."""
+    for verdict in verdicts:
+        about = verdict.family.description
+        family = f" The comparisons that count are {about}." if about else ""
+        rule = f" {verdict.rule} {verdict.family.sentence}{family}"
+        yield Prose(((Strong(f"Verdict: {verdict.answer}."), rule),))
 
 
 def _method(context: Context) -> Text:
@@ -256,93 +242,72 @@ def _scope(context: Context) -> Text | None:
     return (f"The audit uses a random sample of {wanted:,} users.",)
 
 
-@dataclass(frozen=True)
-class About:
-    """Who audits whom, as the plan states it."""
+def _about(context: Context) -> Iterable[Block]:
+    """Show who audits whom, as the plan states it."""
+    about = context.result.plan.about
+    rows = tuple(
+        (Cell(title), Cell(value))
+        for field, title in _ABOUT.items()
+        if (value := getattr(about, field))
+    )
+    if rows:
+        yield Table("about", "As stated in the plan.", (Column("About"), Column("Stated")), rows)
 
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
-        about = context.result.plan.about
-        rows = tuple(
-            (Cell(title), Cell(value))
-            for field, title in _ABOUT.items()
-            if (value := getattr(about, field))
+
+def _power(verdicts: Sequence[Verdict], context: Context) -> Iterable[Block]:
+    """Show the smallest difference that the comparisons that count could have found."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for e in (e for verdict in verdicts for e in verdict.family.estimates):
+        if (size := smallest_effect(e)) is not None:
+            found.setdefault((e.metric, role_of(e)), []).append(size)
+    titles = ("Comparisons", "Most precise", "Half of them", "All of them")
+    columns = (Column("Metric"), Column("About"), *(Column(t, True) for t in titles))
+    rows = tuple(
+        (
+            Cell(metric),
+            Cell(role),
+            Cell(f"{len(sizes):,}", value=float(len(sizes))),
+            *(Cell(f"{v:.3g}", value=v) for v in (min(sizes), median(sizes), max(sizes))),
         )
-        if rows:
-            yield Table(
-                "about", "As stated in the plan.", (Column("About"), Column("Stated")), rows
-            )
-
-
-@dataclass(frozen=True)
-class Power:
-    """The smallest difference that the data could have shown."""
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table, of the comparisons that count where some are declared."""
-        found: dict[tuple[str, str], list[float]] = {}
-        every = context.result.estimates
-        for e in [e for e in every if e.family] or every:
-            if (size := smallest_effect(e)) is not None:
-                found.setdefault((e.metric, role_of(e)), []).append(size)
-        titles = ("Comparisons", "Most precise", "Half of them", "All of them")
-        columns = (Column("Metric"), Column("About"), *(Column(t, True) for t in titles))
-        rows = tuple(
-            (
-                Cell(metric),
-                Cell(role),
-                Cell(f"{len(sizes):,}", value=float(len(sizes))),
-                *(Cell(f"{v:.3g}", value=v) for v in (min(sizes), median(sizes), max(sizes))),
-            )
-            for (metric, role), sizes in found.items()
+        for (metric, role), sizes in found.items()
+    )
+    if rows:
+        caption = (
+            f"Detectable effect: the smallest difference that would be significant in "
+            f"{POWER:.0%} of audits, before correction."
         )
+        yield Table("power", caption, columns, rows, folded=True)
+
+
+def _stored_tables(context: Context) -> Iterable[Block]:
+    """Name the tables that analyses stored, for readers of the files."""
+    tables = context.result.tables
+    rows = tuple(
+        (Cell(f"tables/{name}.parquet"), Cell(f"{tables[name].height:,}"),
+         Cell(", ".join(tables[name].columns)))
+        for name in sorted(tables)
+    )  # fmt: skip
+    if rows:
+        columns = (Column("File"), Column("Rows", True), Column("Columns"))
+        yield Table("stored-tables", "Tables stored with the result.", columns, rows, folded=True)
+
+
+def _provenance(context: Context) -> Iterable[Block]:
+    """Show the data card, the run and the plan, as one table each."""
+    result = context.result
+    run = {k: v for k, v in result.provenance.items() if k != "files"}
+    parts: dict[str, Mapping[str, Any]] = {
+        "Data": result.card.model_dump(mode="json"),
+        "Run: versions, seeds, times and SHA-256 hashes": run,
+        "Files of the result": result.provenance.get("files", {}),
+        "Plan": shown_plan(result.plan),
+    }
+    for caption, values in parts.items():
+        rows = tuple((Cell(k), Cell(shorten(v))) for k, v in _flat("", values) if v)
         if rows:
-            caption = (
-                f"Detectable effect: the smallest difference that would be significant in "
-                f"{POWER:.0%} of audits, before correction."
-            )
-            yield Table("power", caption, columns, rows, folded=True)
-
-
-@dataclass(frozen=True)
-class StoredTables:
-    """Names of the tables that analyses stored, for readers of the files."""
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
-        tables = context.result.tables
-        rows = tuple(
-            (Cell(f"tables/{name}.parquet"), Cell(f"{tables[name].height:,}"),
-             Cell(", ".join(tables[name].columns)))
-            for name in sorted(tables)
-        )  # fmt: skip
-        if rows:
-            columns = (Column("File"), Column("Rows", True), Column("Columns"))
-            yield Table(
-                "stored-tables", "Tables stored with the result.", columns, rows, folded=True
-            )
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The data card, the run and the plan, as one table each."""
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the tables."""
-        result = context.result
-        run = {k: v for k, v in result.provenance.items() if k != "files"}
-        parts: dict[str, Mapping[str, Any]] = {
-            "Data": result.card.model_dump(mode="json"),
-            "Run: versions, seeds, times and SHA-256 hashes": run,
-            "Files of the result": result.provenance.get("files", {}),
-            "Plan": shown_plan(result.plan),
-        }
-        for caption, values in parts.items():
-            rows = tuple((Cell(k), Cell(shorten(v))) for k, v in _flat("", values) if v)
-            if rows:
-                columns = (Column("Setting"), Column("Value"))
-                name = f"provenance-{caption.partition(' ')[0].strip(':').lower()}"
-                yield Table(name, caption, columns, rows, folded=True)
+            columns = (Column("Setting"), Column("Value"))
+            name = f"provenance-{caption.partition(' ')[0].strip(':').lower()}"
+            yield Table(name, caption, columns, rows, folded=True)
 
 
 def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
@@ -357,17 +322,22 @@ def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
         yield prefix, "" if value is None else str(value)
 
 
-DATA = part("Data", About(), Say((_scope,)), Exclusions())
-LIMITATIONS = part("Limitations", Say((_limits,)))
+DATA = part("Data", Custom(_about), Say((_scope,)), Custom(_exclusions))
 
 
-def common_parts(verdicts: Sequence[Verdict] = ()) -> tuple[Part, ...]:
+def common_parts(verdicts: tuple[Verdict, ...]) -> tuple[Part, ...]:
     """Return the sections that every report has."""
     return (
         DATA,
-        part("Method", Decision(tuple(verdicts)), Say((_method,)), Measures(), Power()),
-        LIMITATIONS,
-        part("Provenance", Provenance(), StoredTables(), appendix=True),
+        part(
+            "Method",
+            Custom(partial(_decision, verdicts)),
+            Say((_method,)),
+            Custom(partial(_power, verdicts)),
+        ),
+        part("Limitations", Say((_limits,))),
+        part("What was measured", Custom(_measures), appendix=True),
+        part("Provenance", Custom(_provenance), Custom(_stored_tables), appendix=True),
     )
 
 

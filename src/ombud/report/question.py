@@ -73,6 +73,8 @@ class Phrase:
     null: float | None = None
     # Replaces `Question.possible` where measures of a family differ.
     possible: str = ""
+    # Which group a finding is about: those of a system about the same one are one finding.
+    story: Callable[[Estimate, Context], str] = lambda e, _: e.group
     # A further slot, computed from the estimate.
     note: Callable[[Estimate, Context], str] = lambda *_: ""
 

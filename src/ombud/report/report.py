@@ -13,7 +13,7 @@ from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_text
-from ombud.report.findings import reading
+from ombud.metrics.engine.signs import reading
 from ombud.report.html import standalone_svg, to_html
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
@@ -87,8 +87,8 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What must be read before all else: numbers that were edited, input that does not fit."""
-        return " ".join(self.page.warnings)
+        """What changes how the answer is read: edited numbers, input that does not fit."""
+        return " ".join((*self.page.warnings, *self.page.notices))
 
     def html(self, *, script: bool = True) -> str:
         """Return the report as a self-contained HTML file, which loads nothing and sends nothing.

@@ -11,22 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from ombud.metrics.engine.signs import weight
 from ombud.report import charts
 from ombud.report.context import ROLES, Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.findings import weight
-from ombud.report.model import (
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Prose,
-    Section,
-    Table,
-    Text,
-    plain,
-    status_of,
-)
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Section, Table, Text, status_of
+from ombud.report.names import value_title
 from ombud.report.numbers import COUNT, SHARE, Scale, largest, p_text
 from ombud.stats.estimate import Estimate
 
@@ -59,7 +49,7 @@ class Part:
     def made(self, context: Context) -> Iterable[Section]:
         """Return the section, unless the result holds nothing for it."""
         blocks = tuple(block for show in self.shows for block in show.blocks(context))
-        title = _titled(self.title, context)
+        title = _worded(self.title, context)
         if blocks:
             yield Section(_slug(title), title, blocks, self.appendix)
 
@@ -108,12 +98,8 @@ def _name_of(select: Select) -> str:
     return _slug(select.metric, *map(str, select.options.values()), *select.roles)
 
 
-def _titled(title: Title, context: Context) -> str:
-    return title if isinstance(title, str) else title(context)
-
-
-def _captioned(caption: Caption, found: Sequence[Estimate]) -> str:
-    return caption if isinstance(caption, str) else caption(found)
+def _worded(words: str | Callable[[Any], str], about: Any) -> str:
+    return words if isinstance(words, str) else words(about)
 
 
 def _named(field: str, e: Estimate, context: Context) -> str:
@@ -121,7 +107,7 @@ def _named(field: str, e: Estimate, context: Context) -> str:
     names = context.names
     by_field = {"label": names.label, "system": names.system, "group": names.group}
     shown = by_field.get(field, names.system)(getattr(e, field))
-    return plain((shown,)).removeprefix("set=")
+    return str(shown).removeprefix("set=")
 
 
 class Notes(dict[str, str]):
@@ -247,7 +233,7 @@ class Matrix:
         if found := [e for e in context.find(self.select) if self.keep(e)]:
             table = estimate_table(
                 found, context, name=self.name or _name_of(self.select),
-                caption=_captioned(self.caption, found), rows=self.rows, scale=self.scale,
+                caption=_worded(self.caption, found), rows=self.rows, scale=self.scale,
                 reference=self.reference, folded=self.folded, ordered=self.ordered,
             )  # fmt: skip
             yield replace(table, less_is_harm=self.less_is_harm)
@@ -283,7 +269,7 @@ class Listing:
         found = [e for e in context.find(*selects) if self.keep(e)]
         if not found:
             return
-        caption = _captioned(self.caption, found)
+        caption = _worded(self.caption, found)
         notes, most = Notes(), largest(self.scale.distance(e) for e in found)
         values = [value_cell(e, self.scale, notes, most) for e in found]
         # A label that is always "all texts" is no column.
@@ -335,17 +321,17 @@ class Stored:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        frame = context.table(self.table)
-        if frame is None or not frame.height:
+        found = context.rows(self.table)
+        if not found:
             return
-        columns = self.columns if isinstance(self.columns, Mapping) else self.columns(frame.columns)
+        columns = self.columns if isinstance(self.columns, Mapping) else self.columns([*found[0]])
         titles = tuple(Column(title, scale is not None) for title, scale in columns.values())
         rows = tuple(
             tuple(
                 stored_cell(self._said(row[c]), c, scale, context)
                 for c, (_, scale) in columns.items()
             )
-            for row in frame.to_dicts()
+            for row in found
         )
         yield Table(f"{self.table}-table", self.caption, titles, rows, folded=self.folded)
 
@@ -357,15 +343,14 @@ def stored_cell(value: Any, column: str, scale: Scale | None, context: Context) 
     """Return a value of a stored table as its column shows it."""
     if value is None:
         return Cell("")
-    if column == "group":
-        return Cell(plain((context.names.group(value),)))
-    if column in {"label", "identity", "outcome"} and scale is None:
-        return Cell(shorten(plain((context.names.label(value),)), 60))
-    if scale is None:
-        return Cell(
-            plain((context.names.system(value),)) if column == "system" else shorten(str(value), 60)
-        )
-    return Cell(scale.number(value), value=float(value))
+    if scale is not None:
+        return Cell(scale.number(value), value=float(value))
+    if column == "topics":
+        return Cell(", ".join(value_title("topic", topic) for topic in value.split(", ")))
+    names = context.names
+    named = dict.fromkeys(("label", "identity", "outcome"), names.label)
+    named |= {"group": names.group, "system": names.system}
+    return Cell(shorten(str(named.get(column, str)(value)), 60))
 
 
 @dataclass(frozen=True)
@@ -380,17 +365,14 @@ class Spread:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the chart."""
-        frame = context.table(self.table)
-        if frame is None or not frame.height:
-            return
         systems: dict[str, dict[str, tuple[float, ...]]] = {}
-        quantiles = [c for c in frame.columns if c.startswith("q")]
-        for row in frame.to_dicts():
-            system = plain((context.names.system(row["system"]),))
-            group = plain((context.names.group(row["group"]),))
-            systems.setdefault(system, {})[group] = tuple(row[q] for q in quantiles)
-        panels = charts.spread(systems, self.scale, self.axis)
-        yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)
+        for row in context.rows(self.table):
+            system, group = context.names.system(row["system"]), context.names.group(row["group"])
+            quantiles = tuple(value for column, value in row.items() if column.startswith("q"))
+            systems.setdefault(str(system), {})[str(group)] = quantiles
+        if systems:
+            panels = charts.spread(systems, self.scale, self.axis)
+            yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)
 
 
 @dataclass(frozen=True)
@@ -465,7 +447,7 @@ class Grid:
             for row, e in named.items()
         )
         heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(m.title, True) for m in found]
-        caption = _captioned(self.caption, [e for at in found.values() for e in at.values()])
+        caption = _worded(self.caption, [e for at in found.values() for e in at.values()])
         name = self.name or _name_of(self.select[0])
         yield Table(name, caption, tuple(heads), body, self.scale.name, notes.lines, self.folded)
 

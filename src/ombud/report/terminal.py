@@ -22,11 +22,12 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
     `width` is that of the terminal, in columns; `most` is how many lines there are at most.
     """
     lines = [line for warning in page.warnings for line in _wrap(warning, width)]
+    notices = [line for notice in page.notices for line in _wrap(notice, width)]
     verdict = page.verdict
     if verdict is None:
-        return [*lines, *_wrap(page.title, width)][:most]
+        return [*lines, *_wrap(page.title, width), *notices][:most]
     lines += _wrap(verdict.question, width)[:2]
-    lines += [*_wrap(plain(verdict.headline), width), ""]
+    lines += [*_wrap(plain(verdict.headline), width), *notices, ""]
     end = _wrap(f"How sure: {plain(verdict.sure)}", width)
     for effect in verdict.effects[:1]:
         end += _wrap(plain(effect), width)

@@ -30,25 +30,24 @@ shown to be below it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.metrics.engine.comparisons import MATTERS
+from ombud.metrics.engine.signs import nearest_end
 from ombud.report.context import Context, Select, role_of
 from ombud.report.display import count, joined, plural, shorten
-from ombud.report.findings import nearest_end
+from ombud.report.findings import Case, finding_of, stories
 from ombud.report.general import general_question
 from ombud.report.model import (
-    FEWEST_EVENTS,
     VERDICT_SCHEMA,
     Answer,
     Family,
     Finding,
-    Level,
+    Mark,
     Name,
     Status,
     Strong,
@@ -59,8 +58,8 @@ from ombud.report.model import (
     plain,
     status_of,
 )
-from ombud.report.numbers import correction_name, meet, percent
-from ombud.report.question import Phrase, Question, fill, questions
+from ombud.report.numbers import apart, correction_name, percent
+from ombud.report.question import Question, fill, questions
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
 
@@ -98,9 +97,8 @@ def stored_verdict(result: Result) -> dict[str, Any]:
     results need not read the rest.
     """
     verdicts = verdicts_of(result)
-    made = [verdict.to_dict() for verdict in verdicts]
-    brief = _in_brief(verdicts[0]) if verdicts else {}
-    return {"brief": brief, "schema_version": VERDICT_SCHEMA, "verdicts": made}
+    made = {"brief": _in_brief(verdicts[0]) if verdicts else {}, "schema_version": VERDICT_SCHEMA}
+    return made | {"verdicts": [verdict.to_dict() for verdict in verdicts]}
 
 
 def _in_brief(verdict: Verdict) -> dict[str, Any]:
@@ -124,57 +122,48 @@ def declared_families(result: Result) -> dict[str, list[Estimate]]:
     }
 
 
-@dataclass(frozen=True)
-class _Case:
-    """What one verdict is made of."""
-
-    question: Question
-    context: Context
-    family: Family
-    phrases: Mapping[int, Phrase]
-    words: Mapping[str, str]
-
-    def of(self, system: str) -> list[Estimate]:
-        return [e for e in self.family.estimates if e.system == system]
-
-
 def verdict_of(question: Question, context: Context) -> Verdict:
     """Return the verdict of a question on a result."""
     groups = question.comparisons(context)
     phrases = {id(e): question.family[s] for s, some in groups.items() for e in some}
     every = tuple(e for some in groups.values() for e in some)
     harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
-    harm = frozenset(question.family[s].harm for s in groups)
-    family = Family(every, len(harmful), harm, _describe(groups))
-    case = _Case(question, context, family, phrases, question.words(context))
-    reversed_ = [e for e in harmful if _is_reversible(e)]
-    firm = [e for e in harmful if not _is_reversible(e)]
-    findings = _stories([_finding(e, case) for e in firm if not is_early(e)], context)
-    early = _stories([_finding(e, case) for e in firm if is_early(e)], context)
+    consists = _describe(groups, context.result.plan.statistics.correction)
+    directions = frozenset(phrase.harm for phrase in phrases.values())
+    reversible = tuple(sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True))
+    family = Family(every, len(harmful), directions, consists, len(reversible))
+    words = question.words(context)
+    case = Case(question, context, family, phrases, words, reversible=reversible)
+    firm = [finding_of(e, case) for e in harmful if not _is_reversible(e)]
+    findings, early = (
+        stories([f for f in firm if is_early(f.estimate) == few], case) for few in (False, True)
+    )
+    case = replace(case, findings=findings, early=early)
     named = [s for s in context.result.systems if case.of(s)]
-    named = named or ([""] if any(not e.system for e in family.estimates) else [])
+    named = named or ([""] if any(not e.system for e in every) else [])
     references = _references(named, context)
-    statuses = [_status(s, case, findings, early, reversed_, s in references) for s in named]
+    statuses = [_status(s, case, s in references) for s in named]
     systems = tuple(sorted(statuses, key=lambda s: _order(s, findings)))
     # What a reference does is in its line and in the tables.
     audited_only = (f for f in findings if f.estimate.system not in references)
     findings = tuple(replace(f, anchor=f"finding-{i}") for i, f in enumerate(audited_only, 1))
+    case = replace(case, findings=findings)
     audited = [s for s in systems if not s.reference]
-    answer, rule = _answer(audited, findings, reversed_)
+    answer, rule = _answer(audited, case)
     title = context.result.plan.title
     return Verdict(
         name=question.name,
         question=question.asks if title in {"", "Audit"} else title,
         answer=answer,
         rule=rule,
-        headline=_headline(answer, rule, audited, case, findings),
+        headline=_headline(answer, rule, audited, case),
         systems=systems,
         findings=findings,
         early=early,
         family=family,
-        sure=_sure(answer, rule, case, findings, early, reversed_),
-        changes=_changes(case, findings, reversed_),
-        following=_following(answer, audited, case, findings, reversed_),
+        sure=_sure(answer, case),
+        changes=_changes(case),
+        following=_following(answer, audited, case),
         effects=_effects(case),
     )
 
@@ -197,199 +186,44 @@ def _is_reversible(e: Estimate) -> bool:
     return e.tipping is not None and e.tipping.reverses and e.tipping.decides
 
 
-def _finding(e: Estimate, case: _Case) -> Finding:
-    """Return an estimate in the words of its phrase."""
-    assert e.value is not None  # a finding has a value
-    phrase, names = case.phrases[id(e)], case.context.names
-    level, other = phrase.levels(e)
-    met = None
-    if level is not None and other is not None:
-        met = meet(e, level, other, phrase.levels_in, phrase.scale)
-    size = phrase.scale.prose(e.value) if met is None else met.size
-    shown = e.events is None or e.events >= FEWEST_EVENTS
-    slots: dict[str, object] = {
-        "system": names.system(e.system),
-        "what": names.label(e.label),
-        "who": names.members(e.group),
-        "group": names.group(e.group),
-        "more": "more" if status_of(e) == "increase" else "less",
-        "fewer": "more" if status_of(e) == "increase" else "fewer",
-        "level": "" if met is None else Strong(met.level),
-        "other": "" if met is None else met.other,
-        "counts": _counts(e),
-        "size": Strong(size),
-        "note": phrase.note(e, case.context),
-        **case.words,
-    }
-    levels: tuple[Level, ...] = ()
-    span = None
-    if met is not None and level is not None and other is not None:
-        titles = [plain(fill(title, **slots)) for title in phrase.compared]
-        levels = (Level(titles[0], level, met.level), Level(titles[1], other, met.other))
-        span = None if e.interval is None else phrase.scale.span(other, e.interval)
-    template = (phrase.fallback if met is None else "") or phrase.sentence
-    interval = phrase.scale.interval(e) if met is None else met.interval
-    sample = _sample(e, case.context)
-    difference = f"{size}{phrase.evidence} ({interval})"
-    if met is None and "{size}" in template:
-        difference = f"{interval[0].upper()}{interval[1:]}"
-    evidence = f"{difference}. {sample}."
-    certain = nearest_end(e)
-    if phrase.scale.compares == "relative" and other is not None:
-        certain *= other  # a tenfold increase of something rare is no large effect
-    if is_early(e):
-        few = "event" if e.events is None else count(e.events, "event")
-        evidence += f" Early sign: it rests on {few}."
-        if not shown:
-            # After "may" a verb is as it is after several systems.
-            may = {"system": "{system} may", "objects": phrase.object}
-            template = phrase.summary.format_map(may | _forms(2, case)) + f"{phrase.than}."
-            evidence = f"Early sign: it rests on {few}, too few for a number."
-            levels, span, size, difference = (), None, "", ""
-    first, *rest = fill(template.removeprefix("{system}").lstrip(": "), **slots)
-    unnamed = (first[:1].upper() + first[1:] if isinstance(first, str) else first, *rest)
-    return Finding(
-        e, fill(template, **slots), unnamed, (evidence,), fill(phrase.object, **slots),
-        fill(phrase.what, **slots), fill(phrase.who, **slots),
-        size and size + phrase.evidence, difference, sample, certain, levels, span,
-    )  # fmt: skip
-
-
-def _counts(e: Estimate) -> str:
-    """Return " (83 of 321)" where counts are stored and small enough to mean something."""
-    events, texts = e.details.get("events"), e.details.get("texts")
-    if events is None or not texts or texts > 1000 or events != int(events):
-        return ""
-    return f" ({events:,.0f} of {texts:,})"
-
-
-def _sample(e: Estimate, context: Context) -> str:
-    """Say how many people or texts are behind a finding, those of the group where known."""
-    unit = "text" if e.details.get("texts") else e.unit
-    said = count(sample_of(e, context), unit)
-    return f"{said} of similar texts" if unit == "cluster" else said
-
-
-def sample_of(e: Estimate, context: Context) -> int:
-    """Return how many users or texts an estimate is about."""
-    if texts := e.details.get("texts"):
-        return int(texts)
-    if e.kind == "level" or not e.group:
-        return e.n
-    own = context.find(Select(e.key, ("group",), label=e.label, exact=True))
-    return next((o.n for o in own if (o.system, o.group) == (e.system, e.group)), e.n)
-
-
-def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ...]:
-    """Return one finding for each system and label; weaker ones about the same are related.
-
-    An average over all users and the group that drives it are one story, not two.
-    """
-    ordered = sorted(findings, key=lambda f: (-f.certain, f.estimate.system))
-    labeled = any(f.estimate.label for f in findings)
-    lead: dict[tuple[str, ...], Finding] = {}
-    for finding in ordered:
-        e = finding.estimate
-        # "women/female" is a part of "women". Contrasts of groups are about these, whatever labels
-        # other measures have.
-        group = e.group.removeprefix("coarse-") if "=" in e.group else e.group.partition("/")[0]
-        about = e.label if e.label or (labeled and e.kind == "level") else group
-        key = (e.key, e.system, about)
-        first = lead.get(key)
-        if first is None:
-            lead[key] = finding
-        elif not e.group and first.estimate.group and _is_everywhere(e, context):
-            # Every group shows it: the average over everyone tells the story.
-            lead[key] = replace(finding, related=(*first.related, replace(first, related=())))
-        else:
-            lead[key] = replace(first, related=(*first.related, finding))
-    told = (_concentrated(f, context) for f in lead.values())
-    # What is measured over all content answers the question; its parts follow.
-    return tuple(
-        sorted(told, key=lambda f: (bool(f.estimate.label), -f.certain, f.estimate.system))
-    )
-
-
-def _peers(e: Estimate, context: Context) -> list[Estimate]:
-    """Return the levels of groups for the same system and label, where they can be tested."""
-    some = context.find(Select(e.key, ("group",), label=e.label, exact=True))
-    return [o for o in some if o.system == e.system and o.null is not None]
-
-
-def _is_everywhere(e: Estimate, context: Context) -> bool:
-    peers = _peers(e, context)
-    return bool(peers) and all(status_of(o) == status_of(e) for o in peers)
-
-
-def _concentrated(finding: Finding, context: Context) -> Finding:
-    """Say whether other groups of the same attribute show the effect too."""
-    e = finding.estimate
-    if e.kind != "level" or role_of(e) == "systems":
-        return finding
-    attribute = context.names.attribute(e.group)
-    others = [
-        o
-        for o in _peers(e, context)
-        if not e.group or (o.group != e.group and context.names.attribute(o.group) == attribute)
-    ]
-    if not others:
-        return finding
-    clear = [o for o in others if status_of(o) == finding.status]
-    way = finding.status
-    if not e.group:
-        every = len(clear) == len(others)
-        how = "every group" if every else f"{len(clear)} of {len(others)} groups"
-        more = f" The {way} is significant in {how}."
-    elif clear:
-        return finding
-    else:
-        more = f" No other {attribute} group shows a significant {way}."
-    return replace(finding, evidence=(*finding.evidence, more))
-
-
-def _status(
-    system: str,
-    case: _Case,
-    findings: Sequence[Finding],
-    early: Sequence[Finding],
-    reversed_: Sequence[Estimate],
-    reference: bool,
-) -> SystemStatus:
+def _status(system: str, case: Case, reference: bool) -> SystemStatus:
+    """Return the answer for a system; see the table at the top of this file."""
     here = case.of(system)
-    name = plain((case.context.names.system(system),)) if system else "All systems"
+    name = str(case.context.names.system(system)) if system else "All systems"
+
+    def shown(answer: Answer, mark: Mark, *text: Any, some: Sequence[Finding] = ()) -> SystemStatus:
+        lead, more = (some[0], len(some) - 1) if some else (None, 0)
+        return SystemStatus(system, name, answer, mark, text, lead, more, reference)
+
     tested = [e for e in here if status_of(e) != "not tested"]
-    own = [f for f in findings if f.estimate.system == system]
-    hints = [f for f in early if f.estimate.system == system]
+    own, hints = (
+        [f for f in some if f.estimate.system == system] for some in (case.findings, case.early)
+    )
     if own:
-        return SystemStatus(
-            system, name, "yes", "finding", own[0].unnamed, own[0], len(own) - 1, reference,
-        )  # fmt: skip
+        return shown("yes", "finding", *own[0].unnamed, some=own)
     # A measure that no label allows is not answered by another one that needs no labels.
-    untold = [e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)]
-    if untold or not tested:
+    unlabeled = [
+        e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)
+    ]
+    if unlabeled or not tested:
         unsure = "no comparison has a confidence interval"
-        why = next((e.reason for e in untold or here if e.reason), unsure)
-        text = (f"{why[0].upper()}{why[1:]}.",)
-        return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
-    if any(e.system == system for e in reversed_):
-        text = ("Cannot tell: unlabeled items could reverse the direction.",)
-        return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
+        why = next((e.reason for e in unlabeled or here if e.reason), unsure)
+        return shown("cannot tell", "unknown", f"{why[0].upper()}{why[1:]}.")
+    if any(e.system == system for e in case.reversible):
+        why = "Cannot tell: unlabeled items could reverse the direction."
+        return shown("cannot tell", "unknown", why)
+    no: Answer = "no clear evidence"
     if hints:
-        return SystemStatus(
-            system, name, "no clear evidence", "early sign", hints[0].unnamed,
-            hints[0], len(hints) - 1, reference,
-        )  # fmt: skip
-    limit = _limit(tested, case)
-    if limit is not None:
-        text = (f"Below the smallest effect that matters, which the plan declares: {limit}.",)
-        return SystemStatus(
-            system, name, "no clear evidence", "below limit", text, reference=reference
-        )
-    open_: Text = ("No clear difference.", *_possible(tested, case))
-    return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
+        return shown(no, "early sign", *hints[0].unnamed, some=hints)
+    if (limit := _limit(tested, case)) is not None:
+        small = f"Below the smallest effect that matters, which the plan declares: {limit}."
+        return shown(no, "below limit", small)
+    still = _possible(tested, case)
+    where = "" if len(tested) == len(here) else " in what could be compared"
+    return shown(no, "none", "No clear difference." if still else f"No sign of it{where}.", *still)
 
 
-def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:
+def _limit(tested: Sequence[Estimate], case: Case) -> str | None:
     """Return the declared smallest effect, where every comparison is shown to be below it."""
     for e in tested:
         size, null = e.details.get(MATTERS), e.null or 0.0
@@ -397,20 +231,20 @@ def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:
             return None
         low, high = e.interval
         top, bottom = (1 + size, 1 / (1 + size)) if null == 1 else (null + size, null - size)
-        harm = case.phrases[id(e)].harm
+        harm = case.phrase(e).harm
         if (harm != "less" and high > top) or (harm != "more" and low < bottom):
             return None
     first = max(tested, key=lambda e: e.details[MATTERS])
-    scale, size = case.phrases[id(first)].scale, first.details[MATTERS]
+    scale, size = case.phrase(first).scale, first.details[MATTERS]
     return scale.prose(1 + size if first.null == 1 else size).removeprefix("+")
 
 
-def _possible(tested: Sequence[Estimate], case: _Case) -> Text:
+def _possible(tested: Sequence[Estimate], case: Case) -> Text:
     """Return the largest harm consistent with the data, of each measure: for all, for a group."""
     measures: dict[str, list[Estimate]] = {}
     for e in tested:
-        measures.setdefault(case.phrases[id(e)].possible or case.question.possible, []).append(e)
-    everyone, said = plain((case.context.names.group(""),)), []
+        measures.setdefault(case.phrase(e).possible or case.question.possible, []).append(e)
+    everyone, said = str(case.context.names.group("")), []
     for template, some in measures.items():
         whole = [e for e in some if role_of(e) == "overall"]
         groups = [e for e in some if role_of(e) != "overall"]
@@ -421,38 +255,36 @@ def _possible(tested: Sequence[Estimate], case: _Case) -> Text:
     return tuple(said)
 
 
-def _bound(some: Sequence[Estimate], case: _Case) -> str:
+def _bound(some: Sequence[Estimate], case: Case) -> str:
     ends = []
     for e in some:
         if e.interval is None:
             continue
         low, high = e.interval
-        harm, null = case.phrases[id(e)].harm, e.null or 0.0
+        harm, null = case.phrase(e).harm, e.null or 0.0
         ends += [(high, e)] if harm != "less" and high > null else []
         ends += [(low, e)] if harm != "more" and low < null else []
     if not ends:
         return ""
     end, e = max(ends, key=lambda pair: abs(pair[0] - (pair[1].null or 0.0)))
-    phrase = case.phrases[id(e)]
+    phrase = case.phrase(e)
     if not phrase.scale.signed:
         return phrase.scale.prose(end)
     which = {"more": " higher", "less": " lower", "both": ""}[phrase.harm]
     return phrase.scale.prose(abs(end)).removeprefix("+") + which
 
 
-def _answer(
-    systems: Sequence[SystemStatus], findings: Sequence[Finding], reversed_: Sequence[Estimate]
-) -> tuple[Answer, str]:
+def _answer(systems: Sequence[SystemStatus], case: Case) -> tuple[Answer, str]:
     """Return the verdict and its rule; see the table at the top of this file."""
     yes = {s.system for s in systems if s.answer == "yes"}
     # Shares add up to one: more by men and less by women is one direction.
-    own = (f for f in findings if f.estimate.system in yes)
+    own = (f for f in case.findings if f.estimate.system in yes)
     ways = {((f.estimate.key, f.estimate.label, f.estimate.group), f.status) for f in own}
     if any({(about, "increase"), (about, "decrease")} <= ways for about, _ in ways):
         return "mixed", "There are significant differences in both directions."
     if yes:
         return "yes", "At least one comparison is significant in a direction that counts."
-    if any(e.system in {s.system for s in systems} for e in reversed_):
+    if any(e.system in {s.system for s in systems} for e in case.reversible):
         return "cannot tell", "Unlabeled items could reverse every significant difference."
     if not systems or all(s.answer == "cannot tell" for s in systems):
         return "cannot tell", "No comparison could be made."
@@ -468,13 +300,7 @@ class _Deed(NamedTuple):
     objects: tuple[str, ...]
 
 
-def _headline(
-    answer: Answer,
-    rule: str,
-    systems: Sequence[SystemStatus],
-    case: _Case,
-    findings: Sequence[Finding],
-) -> Text:
+def _headline(answer: Answer, rule: str, systems: Sequence[SystemStatus], case: Case) -> Text:
     """Answer in one or two sentences that are true whatever the title of the plan asks."""
     if answer == "cannot tell":
         return (Strong("Cannot tell."), f" {rule}")
@@ -488,7 +314,7 @@ def _headline(
         who = f"any of the {_word(every)} {kinds}" if every > 2 else f"either {question.systems}"
         # A measure that could not be tested is not named.
         tested = [e for e in case.family.estimates if status_of(e) != "not tested"]
-        verbs = {case.phrases[id(e)].yes or question.yes for e in tested}
+        verbs = {case.phrase(e).yes or question.yes for e in tested}
         does = Strong(f" {_verb(verbs.pop() if len(verbs) == 1 else question.yes, 1, case)}.")
         signs = sum(s.mark == "early sign" for s in systems)
         hint = "is an early sign" if signs == 1 else f"are early signs in {_word(signs)} of them"
@@ -498,7 +324,7 @@ def _headline(
     # Systems that do the same are named together.
     alike: dict[_Deed, list[Name]] = {}
     for status in harmful:
-        for deed in _deeds(status.system, findings, case):
+        for deed in _deeds(status.system, case):
             alike.setdefault(deed, []).append(case.context.names.system(status.system))
     some = len(harmful)
     if some == every:
@@ -537,75 +363,54 @@ def _listed(names: Sequence[Name]) -> Text:
     return tuple(parts)
 
 
-def _deeds(system: str, findings: Sequence[Finding], case: _Case) -> list[_Deed]:
+def _deeds(system: str, case: Case) -> list[_Deed]:
     """Return what a system does, one deed for each summary that its findings have."""
     objects: dict[tuple[str, str, str], dict[str, None]] = {}
-    for finding in findings:
+    for finding in case.findings:
         if finding.estimate.system == system:
-            phrase = case.phrases[id(finding.estimate)]
+            phrase = case.phrase(finding.estimate)
             does = (phrase.summary, phrase.than, phrase.yes or case.question.yes)
             about = objects.setdefault(does, {})
             about[plain(finding.object)] = None
     return [_Deed(*does, tuple(about)) for does, about in objects.items()]
 
 
-def _clause(subject: Text, number: int, deed: _Deed, case: _Case) -> Text:
+def _clause(subject: Text, number: int, deed: _Deed, case: Case) -> Text:
     """Return a clause about systems that do the same."""
     objects = list(deed.objects)
     if len(objects) > _MOST_OBJECTS:
         objects[_MOST_OBJECTS - 1 :] = [f"{len(objects) - _MOST_OBJECTS + 1} others"]
-    return fill(deed.summary, system=subject, objects=joined(objects), **_forms(number, case))
+    return fill(deed.summary, system=subject, objects=joined(objects), **case.forms(number))
 
 
-def _forms(number: int, case: _Case) -> dict[str, str]:
-    """Return the words of a question and the ending of verbs, after so many systems."""
-    # "flags" has its plural beside it: "flag".
-    words = {
-        key: case.words.get(key.removesuffix("s"), word) if number > 1 else word
-        for key, word in case.words.items()
-    }
-    return {"s": "s" if number == 1 else "", **words}
+def _verb(yes: str, number: int, case: Case) -> str:
+    return plain(fill(yes, **case.forms(number)))
 
 
-def _verb(yes: str, number: int, case: _Case) -> str:
-    return plain(fill(yes, **_forms(number, case)))
-
-
-def _sure(
-    answer: Answer,
-    rule: str,
-    case: _Case,
-    findings: Sequence[Finding],
-    early: Sequence[Finding],
-    reversed_: Sequence[Estimate],
-) -> Text:
+def _sure(answer: Answer, case: Case) -> Text:
     """Say how sure the answer is, in words."""
     tested = count(case.family.tested, "comparison")
-    every = "both comparisons made" if case.family.tested == 2 else f"all {tested} made"
     if answer in {"yes", "mixed"}:
-        ps = [_p(f.estimate) for f in findings]
-        very = "Very unlikely" if max(ps, default=1.0) < 0.001 else "Unlikely"
-        corrected = any(f.estimate.correction for f in findings)
+        every = "both comparisons made" if case.family.tested == 2 else f"all {tested} made"
+        found = [f.estimate for f in case.findings]
+        ps = [e.p_value if e.p_adjusted is None else e.p_adjusted for e in found]
+        very = "Very unlikely" if all(p is not None and p < 0.001 for p in ps) else "Unlikely"
+        corrected = any(e.correction for e in found)
         allowing = f", even allowing for {every}" if corrected and case.family.tested > 1 else ""
         return (f"{very} to be chance{allowing}. A difference is not a cause.",)
     if answer == "cannot tell":
-        return (_undecided(case, reversed_),)
-    hint = " Early signs rest on fewer than 10 events." if early else ""
+        return (_undecided(case),)
+    hint = " Early signs rest on fewer than 10 events." if case.early else ""
     return (
         f"In {tested}, no difference is clearly beyond chance. That is not proof of equality."
         f"{hint}",
     )
 
 
-def _p(e: Estimate) -> float:
-    found = e.p_value if e.p_adjusted is None else e.p_adjusted
-    return 0.04 if found is None else found
-
-
-def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
-    if reversed_:
-        significant = f"{len(reversed_)} of {count(case.family.tested, 'comparison')}"
-        verb = "is" if len(reversed_) == 1 else "are"
+def _undecided(case: Case) -> str:
+    if case.reversible:
+        significant = f"{len(case.reversible)} of {count(case.family.tested, 'comparison')}"
+        verb = "is" if len(case.reversible) == 1 else "are"
         return (
             f"Among labeled items, {significant} {verb} significant, but unlabeled items could "
             "reverse the direction."
@@ -618,15 +423,12 @@ def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
     return f"None of {count(few, 'comparison')} had enough data."
 
 
-def _changes(
-    case: _Case, findings: Sequence[Finding], reversed_: Sequence[Estimate]
-) -> tuple[Text, ...]:
+def _changes(case: Case) -> tuple[Text, ...]:
     """Return what could change the answer: tipping points, then what the question says."""
     made: list[Text] = []
-    leading = [f.estimate for f in findings] or reversed_
-    open_to_doubt = [e for e in leading if e.tipping is not None]
-    if open_to_doubt:
-        made.append(_tipping(min(open_to_doubt, key=_margin), case))
+    leading = [f.estimate for f in case.findings] or case.reversible
+    if first := next((e for e in leading if e.tipping is not None), None):
+        made.append(_tipping(first, case))
     reasons = dict.fromkeys(e.details["no_tipping"] for e in leading if "no_tipping" in e.details)
     for reason in reasons:
         contrasts = (
@@ -638,15 +440,8 @@ def _changes(
     return tuple(made)
 
 
-def _margin(e: Estimate) -> float:
-    """Return how far a finding is from its nearest tipping point, as a factor of rates."""
-    points = (e.tipping.recommended, e.tipping.history) if e.tipping else ()
-    factors = [abs(math.log(max(point, 1e-9))) for point in points if point is not None]
-    return min(factors, default=math.inf)
-
-
-def _tipping(e: Estimate, case: _Case) -> Text:
-    """Say what unlabeled items would have to be like to reverse the most fragile finding."""
+def _tipping(e: Estimate, case: Case) -> Text:
+    """Say what unlabeled items would have to be like to reverse a finding."""
     point = e.tipping
     assert point is not None  # the caller has looked
     parts: list[str] = []
@@ -673,26 +468,19 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     return ("The result for ", *about, if_so, counted)
 
 
-def _following(
-    answer: Answer,
-    systems: Sequence[SystemStatus],
-    case: _Case,
-    findings: Sequence[Finding],
-    reversed_: Sequence[Estimate],
-) -> Text:
+def _following(answer: Answer, systems: Sequence[SystemStatus], case: Case) -> Text:
     """Say what to do next, by rule: inspect, collect, or label."""
     declared = case.context.result.plan.statistics.matters
     limit = "" if declared is not None else " The plan does not say which difference would matter."
     if answer in {"yes", "mixed"}:
         names = [s.name for s in systems if s.answer == "yes"]
-        what = list(dict.fromkeys(plain(f.what) for f in findings))
+        what = list(dict.fromkeys(plain(f.what) for f in case.findings))
         shown = what if len(what) <= _MOST_OBJECTS else [*what[: _MOST_OBJECTS - 1], "others"]
         some = names if len(names) <= _MOST_SYSTEMS else [f"these {len(names)} systems"]
         inspect = case.question.inspect
         return (*fill(inspect, systems=joined(some), what=joined(shown), **case.words), limit)
-    if answer == "cannot tell" and reversed_:
-        found = [e.tipping for e in reversed_ if e.tipping is not None]
-        known = min(t.labeled_recommended for t in found)
+    if answer == "cannot tell" and case.reversible:
+        known = min(e.tipping.labeled_recommended for e in case.reversible if e.tipping)
         return (
             f"Label more items: {percent(known)} of recommended items have a label now. Start "
             "with those recommended most.",
@@ -703,14 +491,14 @@ def _following(
     return (_sample_needed(case),)
 
 
-def _sample_needed(case: _Case) -> str:
+def _sample_needed(case: Case) -> str:
     """Say which effect would have been found, and what it takes to find the declared one."""
     tested = [e for e in case.family.estimates if e.interval is not None]
     sizes = [(size, e) for e in tested if (size := smallest_effect(e)) is not None]
     if not sizes:
         return "Collect more data, then run the audit again."
     size, e = sorted(sizes, key=lambda pair: pair[0])[len(sizes) // 2]
-    scale = case.phrases[id(e)].scale
+    scale = case.phrase(e).scale
     wanted = e.details.get(MATTERS)
     if wanted is None:
         shown = f"a difference of {scale.prose(size).removeprefix('+')}"
@@ -727,7 +515,7 @@ def _sample_needed(case: _Case) -> str:
     return f"To detect {shown} in most comparisons, collect about {count(needed, e.unit)}."
 
 
-def _effects(case: _Case) -> tuple[Text, ...]:
+def _effects(case: Case) -> tuple[Text, ...]:
     """Say what each reranker changed, and what it cost in recall, where both were audited."""
     plan, context = case.context.result.plan.systems, case.context
     made: list[Text] = []
@@ -743,27 +531,26 @@ def _effects(case: _Case) -> tuple[Text, ...]:
         if not changed:
             continue
         before, after = max(changed, key=lambda pair: _level(pair[0], case) - _level(pair[1], case))
-        shown = [_level_text(e, case) for e in (before, after)]
-        if shown[0] == shown[1]:  # too little to be seen with few digits
-            shown = [_level_text(e, case, 1) for e in (before, after)]
-        cost = _recall(context, base, name)
-        text = f": {shown[0]} to {shown[1]}{cost}."
+        shown = tuple(_level_text(e, case) for e in (before, after))
+        if shown[0] == shown[1]:
+            phrase = case.phrase(before)
+            scale = phrase.scale if phrase.levels(before)[0] is None else phrase.levels_in
+            shown = apart(_level(before, case), _level(after, case), scale)
+        text = f": {' to '.join(shown)}{_recall(context, base, name)}."
         what = context.names.label(before.label) if before.label else context.names.group("")
         made.append(("With ", context.names.system(name), ", ", what, text))
     return tuple(made)
 
 
-def _level(e: Estimate, case: _Case) -> float:
-    level, _ = case.phrases[id(e)].levels(e)
+def _level(e: Estimate, case: Case) -> float:
+    level, _ = case.phrase(e).levels(e)
     return (e.value or 0.0) if level is None else level
 
 
-def _level_text(e: Estimate, case: _Case, finer: int = 0) -> str:
-    phrase = case.phrases[id(e)]
-    level, _ = phrase.levels(e)
-    assert e.value is not None
-    value, scale = (e.value, phrase.scale) if level is None else (level, phrase.levels_in)
-    return scale.prose(value, finer)
+def _level_text(e: Estimate, case: Case) -> str:
+    """Return a level as a finding prints it, or the value where it is compared with no other."""
+    shown = finding_of(e, case)
+    return shown.levels[0].text if shown.levels else case.phrase(e).scale.prose(e.value or 0.0)
 
 
 def _recall(context: Context, base: str, name: str) -> str:
@@ -775,9 +562,9 @@ def _recall(context: Context, base: str, name: str) -> str:
     return f"; recall {found[base].value:.3f} to {found[name].value:.3f}"
 
 
-def _describe(groups: Mapping[Select, Sequence[Estimate]]) -> str:
+def _describe(groups: Mapping[Select, Sequence[Estimate]], correction: str) -> str:
     """Say what the family consists of: "36 comparisons (12 labels × 3 systems) and ..."."""
-    parts = []
+    parts, every = [], [e for some in groups.values() for e in some]
     for found in groups.values():
         sizes = [
             count(len(values), word)
@@ -790,6 +577,13 @@ def _describe(groups: Mapping[Select, Sequence[Estimate]]) -> str:
         ]
         about = f" ({' × '.join(sizes)})" if sizes else ""
         parts.append(f"{count(len(found), 'comparison')}{about}")
-    used = sorted({e.correction for some in groups.values() for e in some if e.correction})
-    how = f", corrected by {joined([correction_name(name) for name in used])}" if used else ""
-    return f"{joined(parts)}{how}"
+    if corrected := [e for e in every if e.correction]:
+        how = " together" if all(e.family for e in corrected) else ""
+        parts[-1] += f", corrected{how} by {correction_name(correction)}"
+    made = joined(parts)
+    if few := sum(bool(e.details.get("few_events")) for e in every):
+        made += f"; {few} of those without enough data count there as not significant"
+    if alone := sum(status_of(e) != "not tested" and e.p_value is None for e in every):
+        verb = "has" if alone == 1 else "have"
+        made += f"; {alone} {verb} no p-value, so that the confidence interval decides"
+    return made

@@ -15,7 +15,7 @@ from ombud.report.display import count, joined, shorten
 from ombud.report.html import to_html
 from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Strong, Table, Text
 from ombud.report.names import Names
-from ombud.report.numbers import p_text
+from ombud.report.numbers import apart, p_text
 from ombud.report.question import Phrase
 from ombud.report.verdict import questions_of
 from ombud.stats.estimate import Estimate
@@ -127,9 +127,7 @@ def _said(change: _Change, phrase: Phrase, context: Context) -> str:
     names += [context.names.label(label)] if label else []
     names += [context.names.members(group)]
     about = ", ".join(name.shown for name in names)
-    scale = phrase.scale
-    before = scale.prose(change.before).removesuffix(scale.unit)
-    return f"{about}: {before} to {scale.prose(change.after)}."
+    return f"{about}: {' to '.join(apart(change.before, change.after, phrase.scale))}."
 
 
 _DRAWN = 8

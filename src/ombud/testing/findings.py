@@ -9,7 +9,7 @@ from ombud.audits.condition import Condition
 from ombud.audits.gate import Gate
 from ombud.audits.result import Result
 from ombud.errors import PlanError
-from ombud.report.findings import by_sign, reading
+from ombud.metrics.engine.signs import by_sign, reading
 from ombud.stats.estimate import Estimate
 
 _MOST = 10

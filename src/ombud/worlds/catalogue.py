@@ -100,7 +100,7 @@ def draw_labels(
     states[looked_at] = np.where(
         truth & (rng.random(shape) < 0.92), np.int8(LabelState.YES), np.int8(LabelState.NO)
     )[looked_at]
-    applied = Labels(items, names, states, rule="as applied; unlabeled = unknown")
+    applied = Labels(items, names, states, rule="as applied; unlabeled counts as unknown")
     return truth, votes, applied
 
 

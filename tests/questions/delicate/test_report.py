@@ -78,6 +78,37 @@ def test_pairs_that_are_true_by_definition_are_in_no_family() -> None:
     assert sum(e.family == "delicate" for e in found.estimates) == 3
 
 
+def test_a_coarse_topic_and_the_topic_that_nearly_is_it_are_one_finding() -> None:
+    def level(group: str, n: int) -> Estimate:
+        return Estimate(
+            metric="recall", key="detection-recall", system="model", group=group, value=0.5,
+            interval=(0.4, 0.6), method="BCa", n=n, unit="text",
+        )  # fmt: skip
+
+    groups = ("coarse-topic=socioeconomic-politics", "topic=politics",
+              "topic=class-status-occupation")  # fmt: skip
+    gaps = [gap("model", g, -0.3, 0.0001).replace(kind="gap") for g in groups]
+    for texts, findings in ((97, 2), (60, 3)):
+        sizes = (100, texts, 100 - texts)
+        levels = [level(g, n) for g, n in zip(groups, sizes, strict=True)]
+        (verdict,) = verdicts_of(result(*gaps, *levels))
+        assert len(verdict.findings) == findings
+        told = [f for f in verdict.findings if f.estimate.group == groups[0]]
+        assert [len(f.related) for f in told] == [3 - findings]
+        assert plain(verdict.headline).count("politics") == (1 if findings == 2 else 2)
+
+
+def test_topics_of_words_have_their_titles() -> None:
+    row = {"system": "model", "error": "false negative", "term": "gun", "p_adjusted": 0.001}
+    words = pl.DataFrame([row | {"topics": "crime-violence, politics"}, row | {"topics": ""}])
+    missed = gap("model", "topic=addictions", -0.3, 0.0001)
+    (table,) = (
+        t for t in blocks(result(missed, tables={"error-terms": words}), Table)
+        if t.name == "error-terms-table"
+    )  # fmt: skip
+    assert [row[-1].text for row in table.rows] == ["Crime and violence, Politics", ""]
+
+
 def test_few_misses_are_an_early_sign() -> None:
     (verdict,) = verdicts_of(result(gap("model", "topic=addictions", -0.3, 0.0001, misses=7)))
     assert verdict.answer == "no clear evidence"

@@ -139,7 +139,7 @@ def build_ao3(
         np.ascontiguousarray(states),
         None,
         None,
-        "as applied; absent = no",
+        "as applied; absent counts as no",
         dropped,
     )
     facts = history_facts(history, "work") | label_facts(labels) | filter_facts(core)

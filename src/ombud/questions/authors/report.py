@@ -110,7 +110,7 @@ def _told(context: Context) -> list[str]:
 
 
 def _name(context: Context, label: str) -> str:
-    return shorten(plain((context.names.label(label),)), 40)
+    return shorten(str(context.names.label(label)), 40)
 
 
 def _people(e: Estimate, context: Context) -> str:
@@ -129,7 +129,7 @@ def _stage(e: Estimate, context: Context) -> str:
     stage, strategy = str(e.details.get(STAGE)), e.details.get("strategy")
     if stage == "baseline":
         return f"one list for everyone: {e.group}"
-    system = shorten(plain((context.names.system(e.system),)), 40)
+    system = shorten(str(context.names.system(e.system)), 40)
     return _STAGES.get(stage) or (f"{system}, {strategy}" if strategy else f"lists of {system}")
 
 
@@ -192,11 +192,11 @@ def _unmet(context: Context) -> Text | None:
 
 def _flagged(context: Context) -> Sequence[Text]:
     """Warn of items that may hold several works."""
-    table = context.table("creator-resolution")
-    if table is None or "flagged_items" not in table.columns or not table["flagged_items"].sum():
+    rows = context.rows("creator-resolution")
+    if not sum(row.get("flagged_items") or 0 for row in rows):
         return ()
     items, every, pairs, whole = (
-        int(table[name].sum())
+        sum(row[name] or 0 for row in rows)
         for name in ("flagged_items", "items", "flagged_interactions", "interactions")
     )
     return (
@@ -253,10 +253,8 @@ def _varies(interval: tuple[float, float]) -> str:
 
 def _refused(context: Context) -> Text | None:
     """Say which of the further fits gave no numbers."""
-    table = context.table("creator-propagation-fits")
-    if table is None:
-        return None
-    rows = [row for row in table.to_dicts() if row["refused"] and row["within"]]
+    rows = context.rows("creator-propagation-fits")
+    rows = [row for row in rows if row["refused"] and row["within"]]
     names = list(dict.fromkeys(shorten(row["within"], 60) for row in rows))
     return (f"These fits have no estimates: {joined(names)}.",) if names else None
 
@@ -293,14 +291,12 @@ def _from_catalog(context: Context) -> Iterable[Block]:
 
 def _rows(context: Context, name: str) -> list[dict[str, Any]]:
     """Return the rows of a stored table about the identity that is told first."""
-    table, names = context.table(name), _told(context)
-    if table is None or not names:
-        return []
-    return [row for row in table.to_dicts() if row["identity"] == names[0]]
+    names = _told(context)
+    return context.rows(name, identity=names[0]) if names else []
 
 
 def _of(context: Context, system: str) -> str:
-    return plain((context.names.system(system),)) if system else "users\u2019 profiles"
+    return str(context.names.system(system)) if system else "users\u2019 profiles"
 
 
 def _chart(
@@ -338,14 +334,14 @@ def _bins(context: Context, who: str) -> Sequence[str]:
 
 def _coverage(context: Context, who: str) -> Sequence[str]:
     del who
-    table = context.table("creator-coverage")
-    if table is None or not table.height:
+    rows = context.rows("creator-coverage")
+    if not rows:
         return ()
-    outcomes = table["outcome"].unique(maintain_order=True).to_list()
+    outcomes = list(dict.fromkeys(row["outcome"] for row in rows))
     order = [o for o in outcomes if o not in _REST] + [o for o in _REST if o in outcomes]
     named = {o: _OUTCOMES.get(o) or _name(context, o) for o in order}
     columns: dict[float, dict[str, float]] = {}
-    for row in table.to_dicts():
+    for row in rows:
         columns.setdefault(row["percentile"], {})[row["outcome"]] = row["items"]
     shown = [
         (at, {named[o]: found.get(o, 0) / sum(found.values()) for o in order})

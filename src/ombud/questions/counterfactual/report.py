@@ -12,7 +12,7 @@ from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import count, joined, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Heading, Prose, Table, Text, plain
+from ombud.report.model import Block, Cell, Chart, Column, Heading, Prose, Table, Text
 from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SHARE, Scale
 from ombud.report.question import Phrase, Question
 from ombud.report.show import (
@@ -228,7 +228,7 @@ def _curves(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
         for label in labels[:_MOST_PANELS]:
             marks: list[charts.Line | charts.Dot] = []
             for place, system in enumerate(systems):
-                name = plain((context.names.system(system),))
+                name = str(context.names.system(system))
                 aside = 0.05 * (place - (len(systems) - 1) / 2)
                 own = [e for e in found if (e.system, e.label) == (system, label)]
                 at = [(int(e.details["edits"]) + aside, e.value or 0.0, e) for e in own]
@@ -241,7 +241,7 @@ def _curves(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
                     )
                     for x, y, e in at
                 ]  # fmt: skip
-            shown = plain((context.names.label(label),))
+            shown = str(context.names.label(label))
             panels.append(
                 charts.plane(
                     shown, marks, x=("edits", 0.0, max(most, 3) + 0.5), y=("share", 0.0, 1.0)
@@ -364,7 +364,7 @@ def _lanes(context: Context, found: Sequence[Estimate], kind: str, name: str) ->
         if e.key in words and e.value is not None:
             noise = _NOISE.get(str(e.details.get("noise")))
             series = words[e.key] if noise is None else f"noise: {noise}"
-            system = plain((context.names.system(e.system),))
+            system = str(context.names.system(e.system))
             said = f"{system}, {series}: {_DISTANCE.number(e.value)}"
             rows.setdefault(system, []).append(
                 charts.Dot(series, e.value, 0.0, x_span=e.interval, said=said)
@@ -385,28 +385,21 @@ def _lanes(context: Context, found: Sequence[Estimate], kind: str, name: str) ->
 # -- Pages for people, who are numbers of this audit.
 
 
-def _rows(context: Context, table: str, **about: Any) -> list[dict[str, Any]]:
-    found = context.table(table)
-    if found is None:
-        return []
-    return [r for r in found.to_dicts() if all(r[name] == value for name, value in about.items())]
-
-
 def _people(context: Context) -> tuple[list[int], list[str]]:
     """Return the people and the systems that the report has pages for."""
-    rows = _rows(context, _LISTS)
+    rows = context.rows(_LISTS)
     return sorted({r["person"] for r in rows}), list(dict.fromkeys(r["system"] for r in rows))
 
 
 def _changes(context: Context, system: str, person: int) -> Iterable[tuple[str, str, str]]:
     """Return what would change one person's list, by which edits, and how that is known."""
     about: dict[str, Any] = {"system": system, "person": person}
-    for row in _rows(context, "counterfactual-ways", **about):
+    for row in context.rows("counterfactual-ways", **about):
         out, budget = row["direction"] == "escape", count(row["budget"], "edit")
         if row["cost"] == 0:
             continue  # the list is as wanted without any edit
         here = f" ({count(row['before'], 'item')} now)" if out else ""
-        label = plain((context.names.label(row["label"]),))
+        label = str(context.names.label(row["label"]))
         edits = {
             "beyond the budget": f"none found within {budget}",
             "none exists": f"proved: none within {budget}",
@@ -415,7 +408,7 @@ def _changes(context: Context, system: str, person: int) -> Iterable[tuple[str, 
         more = f"; {row['kept']:.0%} of the other items stay" if stay else ""
         what = f"{label} {'leaves' if out else 'enters'} the list{here}"
         yield shorten(what, 80), edits, f"{row['policy']}{more}"
-    rows = _rows(context, "counterfactual-reach", **about)
+    rows = context.rows("counterfactual-reach", **about)
     for row in [r for r in rows if r["reachable"] == "yes" and r["edits"]][:_MOST_ITEMS]:
         rank = row["rank_today"]
         now = "now without a score" if rank is None else f"now at position {rank:,}"
@@ -426,7 +419,7 @@ def _changes(context: Context, system: str, person: int) -> Iterable[tuple[str, 
         said += f"; {number['undecided']:,} undecided" if number["undecided"] else ""
         budget = count(rows[0]["budget"], "edit")
         yield said, f"any {budget}", f"{rows[0]['policy']}, all tried or bounded"
-    for row in _rows(context, "counterfactual-others", **about):
+    for row in context.rows("counterfactual-others", **about):
         what = f"another user {row['treatment']}: {row['distance']:.2f} of the list ({OVERLAP})"
         noise = "" if row["noise"] is None else f"; retraining alone up to {row['noise']:.2f}"
         known = f"{row['policy']}, {'exact' if row['exact'] else 'at least'}{noise}"
@@ -440,13 +433,13 @@ def _page(context: Context, person: int, systems: Iterable[str]) -> Iterable[Blo
         rows = tuple(tuple(map(Cell, row)) for row in _changes(context, system, person))
         if not rows:
             continue
-        shown = [r["item"] for r in _rows(context, _LISTS, system=system, person=person)]
+        shown = [r["item"] for r in context.rows(_LISTS, system=system, person=person)]
         items = joined([shorten(item, 40) for item in shown[:_SHOWN_ITEMS]])
         more = len(shown) - _SHOWN_ITEMS
         rest = f", and {count(more, 'more item')}" if more > 0 else ""
         yield Prose(((context.names.system(system), f" shows now: {items}{rest}."),))
         name = f"counterfactual-person-{person}-{every.index(system) + 1}"
-        who = plain((context.names.system(system),))
+        who = str(context.names.system(system))
         yield Table(
             name, f"What would change the list of person {person}, {shorten(who, 60)}.",
             columns, rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text
 from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, p_text, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import (
@@ -30,8 +31,10 @@ from ombud.report.show import (
     under,
 )
 from ombud.stats.estimate import Estimate
+from ombud.taxonomy.model import load_crosswalk
 
 _WORDS = 6
+_NEARLY = 0.9
 _PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
 _READ = {"cut": "first window alone", "max": "highest window", "mean": "mean of windows"}
 
@@ -84,7 +87,7 @@ def _of(root: str, role: str, *names: str) -> tuple[tuple[str, Select], ...]:
 def _texts(e: Estimate, context: Context) -> str:
     """Return the texts of a group in words."""
     kind, _, value = e.group.partition("=")
-    shown = plain((context.names.group(e.group),))
+    shown = str(context.names.group(e.group))
     if kind in {"topic", "coarse-topic"}:
         if value == "no term":
             return "texts without a listed term"  # shown, though in no family
@@ -97,7 +100,7 @@ def _texts(e: Estimate, context: Context) -> str:
         "language": "texts in",
         "risk": "texts of risk",
     }
-    return f"{before[kind]} {shown}" if kind in before else plain((context.names.members(e.group),))
+    return f"{before[kind]} {shown}" if kind in before else str(context.names.members(e.group))
 
 
 def _is_told(e: Estimate) -> bool:
@@ -107,6 +110,18 @@ def _is_told(e: Estimate) -> bool:
     true by definition. `ombud.questions.tautologies` finds the pairs that are so altogether.
     """
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
+
+
+def _story(e: Estimate, context: Context) -> str:
+    """Return the group, or the coarse topic of a topic that holds nearly all of its texts."""
+    kind, _, topic = e.group.partition("=")
+    sizes = {g.group: g.n for g in context.find(Select(e.key, ("group",), exact=True))}
+    rows = load_crosswalk("delicate@1", "delicate-coarse@1").rows if kind == "topic" else ()
+    for fine, broad, relation in rows:
+        coarse, inside = f"coarse-topic={broad}", fine == topic and relation != "related"
+        if inside and sizes.get(e.group, 0) >= _NEARLY * sizes.get(coarse, math.inf):
+            return coarse
+    return e.group
 
 
 # -- Sentences.
@@ -137,9 +152,8 @@ def _found(context: Context) -> Iterable[Block]:
 
 def _seen(context: Context) -> Sequence[Text]:
     """Warn of detectors that have seen audited texts."""
-    table = context.table("seen-texts")
     lines: list[Text] = []
-    for row in [] if table is None else table.to_dicts():
+    for row in context.rows("seen-texts"):
         said = [
             f"was {how} {row[how]:,} of the {row['texts']:,} audited texts"
             for how in ("trained on", "calibrated on")
@@ -172,11 +186,11 @@ def _topics(context: Context) -> Text | None:
 
 def _standing_out(context: Context) -> Iterable[Block]:
     """Name the words that stand out among errors."""
-    table = context.table("error-terms")
-    if table is None or not table.height:
+    rows = context.rows("error-terms")
+    if not rows:
         return
     words: dict[tuple[str, str], list[str]] = {}
-    for row in table.to_dicts():
+    for row in rows:
         if row["p_adjusted"] is None or row["p_adjusted"] < 0.05:
             words.setdefault((row["system"], row["error"]), []).append(row["term"])
     lines: list[Text] = [
@@ -221,7 +235,7 @@ def _flips(context: Context) -> Iterable[Block]:
             continue
         triplet = e.key == TRIPLETS.metric
         what = "triplets" if triplet else "templates" if e.key == TEMPLATES.metric else "texts"
-        test = f"{plain((context.names.label(e.label),)).capitalize()} swapped"
+        test = f"{str(context.names.label(e.label)).capitalize()} swapped"
         test = {"triplets": "Winogender", "templates": "Templates"}.get(what, test)
         ways = e.details.get("to flagged"), e.details.get("to allowed")
         more = ""
@@ -250,9 +264,8 @@ def _again(context: Context) -> Iterable[Block]:
 
 def _long(context: Context) -> Iterable[Block]:
     """Say how many texts are longer than what a detector reads at once."""
-    table = context.table("long-texts")
     lines: list[Text] = []
-    for row in [] if table is None else table.to_dicts():
+    for row in context.rows("long-texts"):
         longer = row["longer than the window"]
         if longer:
             said = (
@@ -305,7 +318,7 @@ def _curves(context: Context) -> Iterable[Block]:
         # A few points are a line that nothing is behind: the system has no scores but 0 and 1.
         if some.height > 4:
             points = list(zip(some["recall"].to_list(), some["precision"].to_list(), strict=True))
-            lines.append(charts.Line(plain((context.names.system(str(system)),)), points))
+            lines.append(charts.Line(str(context.names.system(str(system))), points))
     if lines:
         title = "Precision and recall at every threshold"
         x, y = ("recall", 0.0, 1.0), ("precision", 0.0, 1.0)
@@ -316,16 +329,13 @@ def _curves(context: Context) -> Iterable[Block]:
 
 def _map(context: Context) -> Iterable[Block]:
     """Draw the scores of one sentence with every country, for one system."""
-    table = context.table("bias-country")
     spread = [e for e in context.find(RANGE) if e.value]
-    if table is None or not spread:
-        return
-    widest = max(spread, key=lambda e: e.value or 0.0).system
-    rows = table.filter((table["system"] == widest) & table["score"].is_not_null()).to_dicts()
+    widest = max(spread, key=lambda e: e.value or 0.0).system if spread else ""
+    rows = [r for r in context.rows("bias-country", system=widest) if r["score"] is not None]
     values = {row["numeric"]: (row["name"], row["score"]) for row in rows}
     if not values:
         return
-    system = plain((context.names.system(widest),))
+    system = str(context.names.system(widest))
     title = f"One sentence, every country: scores of {shorten(system, 40)}"
     caption = (
         f"{count(len(values), 'country')} and territories; those too small to draw are dots. "
@@ -574,12 +584,13 @@ def delicate() -> Question:
                 than=" than of others",
                 what="delicate texts",
                 who="{group}",
-                compared=("texts of this group", "other delicate texts"),
+                compared=("{note}", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
                 yes="find{s} fewer of some delicate texts than of others",
                 keep=_is_told,
                 note=_texts,
+                story=_story,
             ),
             SWAPS: swapped,
         },

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from ombud.metrics.engine.signs import weight
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
-from ombud.report.findings import weight
-from ombud.report.model import Block, Cell, Column, Strong, Table, Text, plain, status_of
+from ombud.report.model import Block, Cell, Column, Strong, Table, Text, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import (
@@ -110,7 +110,7 @@ def _outside(e: Estimate, context: Context) -> str:
         return ""
     texts = found["other_texts"] - found["texts"]
     rate = (found["other_events"] - found["events"]) / texts if texts > 0 else None
-    return "" if rate is None or rate < 0 else f" (others: {SHARE.number(rate)})"
+    return "" if rate is None or rate < 0 else f" (others: {SHARE.prose(rate)})"
 
 
 def _no_ratio(context: Context) -> Text | None:
@@ -123,10 +123,9 @@ def _no_ratio(context: Context) -> Text | None:
     ]
     if not gaps:
         return None
+    names = context.names
     said = [
-        f"{plain((context.names.group(e.group),))} ({plain((context.names.system(e.system),))}, "
-        f"{POINTS.evidence(e)})"
-        for e in gaps
+        f"{names.group(e.group)} ({names.system(e.system)}, {POINTS.evidence(e)})" for e in gaps
     ]
     lead = (
         "These groups have too few flags for a ratio, but their rates differ significantly from "
@@ -160,10 +159,9 @@ def _uneven(context: Context) -> Sequence[Text]:
 
 
 def _in_no_group(context: Context) -> Text | None:
-    table = context.table("set-sizes")
-    if table is None:
+    whole = next(iter(context.rows("set-sizes", kind="all")), None)
+    if whole is None:
         return None
-    whole = table.filter(table["kind"] == "all").row(0, named=True)
     return (
         f"{whole['no_group']:,} of {whole['texts']:,} texts mention no group. They count as part "
         "of all texts.",
@@ -217,7 +215,7 @@ def _poor(context: Context) -> Sequence[Text]:
         found = list(zip(low["group"].to_list(), low["recall"].to_list(), strict=True))
     if not found:
         return ()
-    said = joined([f"{plain((context.names.group(g),))} ({percent(v)})" for g, v in found])
+    said = joined([f"{context.names.group(g)} ({percent(v)})" for g, v in found])
     return (
         (
             f"Measured on {where}, the term list finds few of the mentions of {said}. Texts that "
@@ -227,10 +225,9 @@ def _poor(context: Context) -> Sequence[Text]:
 
 
 def _migrated(context: Context) -> Text | None:
-    table = context.table("migration")
-    if table is None:
+    fact = next(iter(context.rows("migration")), None)
+    if fact is None:
         return None
-    fact = table.row(0, named=True)
     old, new = context.names.system(fact["old"]), context.names.system(fact["new"])
     at = "" if fact["threshold"] is None else f"At a threshold of {fact['threshold']:.4g}, "
     matched = {
@@ -257,7 +254,7 @@ def _moved(context: Context) -> Text | None:
     if not found or context.table("migration") is None:
         return None
     more, less = (
-        [plain((context.names.group(e.group),)) for e in found if status_of(e) == status]
+        [str(context.names.group(e.group)) for e in found if status_of(e) == status]
         for status in ("increase", "decrease")
     )
     said = [
@@ -273,8 +270,8 @@ def _moved(context: Context) -> Text | None:
 
 def _sizes(context: Context) -> Iterable[Block]:
     """Show the texts of each part, and how many mention each group."""
-    table = context.table("set-sizes")
-    if table is None:
+    parts = context.rows("set-sizes")
+    if not parts:
         return
     titles = {
         "texts": "Texts",
@@ -284,9 +281,9 @@ def _sizes(context: Context) -> Iterable[Block]:
         "label_unknown": "Label unknown",
         "no_group": "In no group",
     }
-    group, parts = "group: ", table.to_dicts()
-    for key in (c.removeprefix(group) for c in table.columns if c.startswith(group)):
-        titles[group + key] = f"Mentioning {shorten(plain((context.names.group(key),)), 60)}"
+    group = "group: "
+    for key in (c.removeprefix(group) for c in parts[0] if c.startswith(group)):
+        titles[group + key] = f"Mentioning {shorten(str(context.names.group(key)), 60)}"
     rows = tuple(
         (
             Cell(title),
@@ -349,7 +346,7 @@ def _group_pages(context: Context) -> Iterable[Block]:
     ordered = sorted(context.find(RATIOS), key=weight, reverse=True)
     groups = list(dict.fromkeys(e.group for e in ordered))[:_MOST_PAGES]
     for place, group in enumerate(groups, 1):
-        members = plain((context.names.members(group),))
+        members = str(context.names.members(group))
         yield from Listing(
             EVERYTHING,
             f"All estimates for {members}.",
@@ -384,6 +381,7 @@ PHRASE = Phrase(
     levels=_both_rates,
     scale=RATIO,
     note=_outside,
+    story=lambda e, _: e.group.partition("/")[0],  # "women/female" is a part of "women"
 )
 
 SECTIONS = (

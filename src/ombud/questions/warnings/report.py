@@ -13,7 +13,7 @@ from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import joined, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Table, Text, plain, status_of
+from ombud.report.model import Block, Cell, Chart, Column, Table, Text, status_of
 from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, RELATIVE, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
 from ombud.report.show import (
@@ -150,11 +150,11 @@ def _title(context: Context, select: Select) -> str:
 
 
 def _system(context: Context, key: str) -> str:
-    return shorten(plain((context.names.system(key),)), 40)
+    return shorten(str(context.names.system(key)), 40)
 
 
 def _label(context: Context, key: str) -> str:
-    return shorten(plain((context.names.label(key),)), 40)
+    return shorten(str(context.names.label(key)), 40)
 
 
 # -- Sentences.
@@ -511,14 +511,11 @@ def _histogram(title: str, lines: Sequence[charts.Line], what: str, log: bool, o
 
 def _popularity(context: Context) -> Iterable[Block]:
     """Draw the popularity of items with and without each of the most common labels."""
-    table = context.table("popularity-histogram")
-    if table is None or not table.height:
-        return
     log = any(e.details.get("popularity") == "interactions" for e in context.find(SHIFT))
     panels = []
     for label in _common(context, _MOST_LABELS):
         sides = {
-            side: table.filter((pl.col("label") == label) & (pl.col("status") == side)).to_dicts()
+            side: context.rows("popularity-histogram", label=label, status=side)
             for side in ("with", "without", "unknown")
         }
         there = [side for side, rows in sides.items() if sum(row["items"] for row in rows)]
@@ -723,7 +720,7 @@ def warnings() -> Question:
                 "compared with {other} of those in the same users\u2019 histories.",
                 fallback="{system} recommends items with the warning {what} more "
                 "often than histories contain them ({size}).",
-                summary="{system} recommend{s} more items with {objects}",
+                summary="{system} recommend{s} more items labeled {objects}",
                 than=" than users\u2019 histories contain",
                 object="{what}",
                 compared=("recommendations", "own history"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ombud.report.findings import Sign, by_sign, nearest_end, reading
+from ombud.metrics.engine.signs import Sign, by_sign, nearest_end, reading
 from ombud.stats.estimate import Estimate
 
 BASE = Estimate(metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=9, null=0.0)
