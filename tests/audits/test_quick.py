@@ -136,3 +136,20 @@ def test_items_of_lists_that_count_from_0_are_named() -> None:
         interactions=history, labels=labels, recommendations=LISTS, unlabeled="no"
     )  # fmt: skip
     assert any("are they row numbers?" in e.reason for e in result.exclusions)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"columns": {"label": "nosuch"}}, "no column 'nosuch'"),
+        ({"threshold": 0.7}, "--threshold 0.7 was not used"),
+        ({"unlabeled": "no"}, "no file holds labels"),
+        ({"reading": {"users": {"missing": ["-"]}}}, "no file holds users"),
+        ({"yes_values": ["removed"]}, "--yes-values removed was not used"),
+    ],
+)
+def test_an_argument_that_changes_nothing_is_refused(given: dict[str, Any], words: str) -> None:
+    texts = pl.DataFrame({"id": range(40), "text": ["some words"] * 40, "toxic": [0, 1] * 20})
+    flags = pl.DataFrame({"id": range(40), "flagged": [0, 1, 1, 1] * 10})
+    with pytest.raises(PlanError, match=words):
+        ombud.audit(texts=texts, decisions=flags, **given)

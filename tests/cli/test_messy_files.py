@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from ombud.audits import Result
 from ombud.cli.commands import app
 
 RNG = random.Random(7)
@@ -646,6 +647,49 @@ def test_what_could_be_read_in_two_ways_is_asked(
     assert done.exit_code == 2, done.output
     assert words in done.output
     assert not (tmp_path / "audit").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--map", "foo=topic"], "'foo' is none of annotator, attribute,"),
+        (["--map", "label=nosuch"], "there is no column 'nosuch' among"),
+        (["--map", "texts.rank=topic"], "--map texts.rank=topic was not used: no table has"),
+        (["--map", "users.user=topic"], "no file holds users"),
+        (["--read", "labels.split=,"], "--read labels.split was not used: no file holds labels"),
+        (["--unlabeled", "no"], "--unlabeled no was not used: no file holds labels"),
+        (["--threshold", "0.7"], "not used: decisions are stated in decisions.csv"),
+    ],
+)
+def test_an_answer_that_changes_nothing_is_refused(
+    options: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [["id", "text", "label", "topic"], *([n, t, int(b), "films"] for n, t, b in TEXTS)]
+    (tmp_path / "texts.csv").write_text(table(rows))
+    (tmp_path / "decisions.csv").write_text(flags())
+    monkeypatch.chdir(tmp_path)
+    for command in ("audit", "init"):
+        done = CliRunner().invoke(app, [command, "texts.csv", "decisions.csv", *options])
+        assert done.exit_code == 2 and words in done.output, done.output
+        assert not list(tmp_path.glob("**/plan.toml"))
+
+
+def test_groups_of_texts_are_those_of_the_column_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [[n, f"text number {n}", "0", ("films", "sports")[n % 2]] for n in range(60)]
+    (tmp_path / "texts.csv").write_text(table([["id", "text", "toxic", "topic"], *rows]))
+    flagged = [[n, int(n % 2 == 1 and n < 40)] for n in range(60)]
+    (tmp_path / "decisions.csv").write_text(table([["id", "flagged"], *flagged]))
+    monkeypatch.chdir(tmp_path)
+    files = ["audit", "texts.csv", "decisions.csv"]
+    done = CliRunner().invoke(app, files)
+    assert "columns topic (--map group=COLUMN compares its groups)" in done.output, done.output
+    done = CliRunner().invoke(app, [*files, "--map", "group=topic", "-o", "second"])
+    assert done.exit_code == 0, done.output
+    estimates = Result.load("second/plan.result").select(key="false-positive-rate")
+    found = {e.group: e.value for e in estimates if e.kind == "level" and e.group}
+    assert found == {"topic=films": 0.0, "topic=sports": 20 / 30}
 
 
 @pytest.mark.parametrize(

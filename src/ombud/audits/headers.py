@@ -26,6 +26,8 @@ ROLES = (*TABLES, "text_labels", "recommendations", "decisions")
 _ROWS = 5_000
 _MOST_WORDS = 12
 _MOST_SYSTEMS = 20
+# What a column may mean that is read otherwise than as a column of a table.
+_LOOSE = {"annotator", "system", "items", "history"}
 
 _NAMES: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
@@ -94,6 +96,11 @@ class FileRole:
     def renamed(self) -> dict[str, str]:
         """The columns whose name in the file is another."""
         return {ours: theirs for ours, theirs in self.columns.items() if ours != theirs}
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether decisions are not stated, so that a threshold makes them from scores."""
+        return self.role == "decisions" and not {"outcome", "flagged"} & set(self.columns)
 
     @property
     def source(self) -> Frame:
@@ -899,6 +906,60 @@ def identity_columns(role: FileRole) -> list[str]:
     lazy, _ = open_frame(MappedFile(role.path if role.frame is None else role.frame, {}))
     rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
     return [n for n in named if n in rows.columns and _profile(rows[n]) == "flag"]
+
+
+def unused_answers(roles: Sequence[FileRole], answers: Answers) -> list[Question]:
+    """Return a question for each answer that changes nothing in how these files are read."""
+    made: list[str] = []
+    known = {name for names in (*_COLUMNS.values(), [*_WORDS], ["label"]) for name in names}
+    for ours, theirs in answers.columns.items():
+        part, dot, meaning = ours.rpartition(".")
+        here = [one for one in roles if not dot or one.role == part.replace("-", "_")]
+        names = {name.strip() for name in theirs.split(",")}
+        there = {name for one in here for name in (*one.columns.values(), *one.others)}
+        used = {
+            name
+            for one in here
+            for name in (*one.columns.values(), *one.reading.get("labels", ()))
+            + one.others * (one.role in {"text_groups", "users", "items"})
+        }
+        if meaning not in known:
+            every = ", ".join(sorted(known - {"truth"}))
+            # Whatever follows may follow from this.
+            return [Question(f"--map {ours}={theirs}: {meaning!r} is none of {every}.", "")]
+        why = "" if meaning in _LOOSE or names & used else "no table has such a column"
+        if not here:
+            why = f"no file holds {part}"
+        elif names - there:
+            lacking = ", ".join(map(repr, sorted(names - there)))
+            why = f"there is no column {lacking} among {', '.join(sorted(there)[:20])}"
+        made += [f"--map {ours}={theirs} was not used: {why}."] if why else []
+    held = {one.role for one in roles}
+    for role in sorted({*answers.reading} - held):
+        settings = ", ".join(f"--read {role}.{name}" for name in answers.reading[role])
+        made.append(f"{settings} was not used: no file holds {role}.")
+    if answers.unlabeled is not None and "labels" not in held:
+        made.append(f"--unlabeled {answers.unlabeled} was not used: no file holds labels of items.")
+    if answers.threshold is not None and not any(one.is_scored for one in roles):
+        files = [one.path.name for one in roles if one.role == "decisions"]
+        why = f"decisions are stated in {', '.join(files)}" if files else "no file holds decisions"
+        made.append(f"--threshold {answers.threshold:g} was not used: {why}.")
+    questions = [Question(text, "") for text in made]
+    words = list(answers.yes_values)
+    if words and not any(list(role.reading.get("yes", ())) == words for role in roles):
+        flags = [
+            (one.role, one.columns[name])
+            for one in roles
+            for name in ("label", "flagged", "present")
+            if name in one.columns and one.role in {"texts", "decisions", "labels"}
+        ]
+        shown = " and ".join(f"{column!r} ({role})" for role, column in flags) or "none"
+        said = (
+            f"--yes-values {','.join(words)} was not used: which column is meant? Found: {shown}."
+        )
+        role = flags[0][0] if flags else "texts"
+        questions.append(Question(said, f"--read {role}.yes={','.join(words)}"))
+    return questions
 
 
 def named_role(word: str) -> tuple[str | None, Path]:

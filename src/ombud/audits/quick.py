@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ombud.audits.audit import Audit
-from ombud.audits.headers import Answers, FileRole, read_role
+from ombud.audits.headers import Answers, FileRole, read_role, unused_answers
 from ombud.audits.result import Result
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
@@ -19,6 +19,10 @@ from ombud.errors import PlanError
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
 _LENGTH = 10
+_IN_PYTHON = (
+    "In Python: columns={...} for --map, yes_values=[...], reading={...} for --read, and arguments "
+    "of the options' names."
+)
 
 
 def audit(
@@ -95,9 +99,14 @@ def audit(
             unlabeled=unlabeled, by=None if by is None else tuple(by), duplicates="last",
             unread=unread,
         )  # fmt: skip
-        data = _data({k: v for k, v in given.items() if v is not None}, answers, options)
+        roles: list[FileRole] = []
+        data = _data({k: v for k, v in given.items() if v is not None}, answers, options, roles)
         kind = "recommendations" if recommendations is not None else "decisions"
-        systems = _systems(outputs, kind, answers)
+        systems = _systems(outputs, kind, answers, roles)
+    in_lists = isinstance(outputs, list)  # of replies, which a threshold may decide
+    kept = replace(answers, threshold=None) if in_lists else answers
+    if faults := [question.text for question in unused_answers(roles, kept)]:
+        raise PlanError("\n".join([*faults, _IN_PYTHON]))
     main = "interactions" if data.interactions is not None else "texts"
     table: Any = getattr(data, main)
     if table is None:
@@ -122,12 +131,13 @@ def _role(value: Any, role: str, name: str, answers: Answers) -> FileRole:
     where = Path(value) if path else Path(name)
     found = read_role(where, role, answers, None if path else value)
     if faults := [f"{q.text} ({q.flag})" for q in found.questions if not q.proposal]:
-        fix = "In Python: columns={...} for --map, yes_values=[...], and reading={...} for --read."
-        raise PlanError("\n".join([*faults, fix]))
+        raise PlanError("\n".join([*faults, _IN_PYTHON]))
     return found
 
 
-def _data(given: Mapping[str, Any], answers: Answers, options: TableOptions) -> Dataset:
+def _data(
+    given: Mapping[str, Any], answers: Answers, options: TableOptions, roles: list[FileRole]
+) -> Dataset:
     tables: dict[str, Any] = {}
     for name in TABLES:
         if name not in given:
@@ -135,12 +145,12 @@ def _data(given: Mapping[str, Any], answers: Answers, options: TableOptions) -> 
         if not _is_table(given[name]):
             tables[name] = given[name]
             continue
-        source = _role(given[name], name, name, answers).source
-        tables[name] = read_table_file(name, source, options)
+        roles.append(_role(given[name], name, name, answers))
+        tables[name] = read_table_file(name, roles[-1].source, options)
     return Dataset(**{name: table for name, table in tables.items() if table is not None})
 
 
-def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
+def _systems(outputs: Any, kind: str, answers: Answers, roles: list[FileRole]) -> dict[str, Any]:
     # A mapping of columns is a table; one of names holds systems.
     several = isinstance(outputs, Mapping) and not all(
         isinstance(column, Sequence) and not isinstance(column, str) for column in outputs.values()
@@ -155,6 +165,7 @@ def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
             made[name] = RecordedDecisions(value, name, answers.threshold)  # type: ignore[arg-type]
             continue
         role = _role(value, kind, name, answers)
+        roles.append(role)
         frame = role.path if role.frame is None else role.frame
         renamed = dict(role.columns) if role.renamed else {}
         column, values = role.systems
@@ -164,8 +175,7 @@ def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
             if kind == "recommendations":
                 made[one or name] = RecordedRecommendations(frame, one or name, renamed, reading)
             else:
-                decided = {"outcome", "flagged"} & set(role.columns) or role.saved == "replies"
-                limit = None if decided else answers.threshold
+                limit = answers.threshold if role.is_scored else None
                 made[one or name] = RecordedDecisions(frame, one or name, limit, renamed, reading)
     return made
 

@@ -26,6 +26,7 @@ from ombud.audits.headers import (
     named_role,
     read_role,
     several_in_a_cell,
+    unused_answers,
 )
 from ombud.audits.load import load_metrics
 from ombud.audits.plan import ExpectPlan, Plan
@@ -121,7 +122,7 @@ class Start:
         """Return everything that the files do not tell, as far as nobody answered it."""
         found = [question for role in self.roles for question in role.questions]
         found += _several(self.roles)
-        found += _unused_words(self.roles, self.answers)
+        found += unused_answers(self.roles, self.answers)
         if found:
             self.asked.clear()
             for role in self.roles:
@@ -173,7 +174,7 @@ class Start:
         self.unused.clear()
         self.asked.clear()
         open_questions = [q for role in self.roles for q in role.questions if not q.proposal]
-        open_questions += [*_several(self.roles), *_unused_words(self.roles, self.answers)]
+        open_questions += [*_several(self.roles), *unused_answers(self.roles, self.answers)]
         if open_questions:
             raise PlanError("\n".join(map(str, open_questions)))
         by_role = self._by_role()
@@ -259,7 +260,8 @@ class Start:
         for role in by_role["texts"]:
             rest = [name for name in role.others if name not in read]
             if rest:
-                self.unused.append(f"{role.path.name}: columns {', '.join(rest[:12])}")
+                hint = "" if "text_groups" in data else " (--map group=COLUMN compares its groups)"
+                self.unused.append(f"{role.path.name}: columns {', '.join(rest[:12])}{hint}")
         return self._joined("What does this moderator flag?", data, systems, metrics, extra)
 
     def _joined(
@@ -320,6 +322,8 @@ class Start:
         return options
 
     def _label_options(self, role: FileRole) -> dict[str, Any]:
+        if self.answers.unlabeled is not None:
+            return {"unlabeled": self.answers.unlabeled}
         if {"yes", "no"} & set(role.columns) or "state" in role.columns:
             return {}
         judged = "present" in role.columns or role.reading.get("labels")
@@ -329,8 +333,6 @@ class Start:
             known = Labels.from_applied(role.source).states
             if (known == LabelState.NO).any():
                 return {}
-        if self.answers.unlabeled is not None:
-            return {"unlabeled": self.answers.unlabeled}
         self.asked.append(
             Question(
                 f"{role.path.name} only states which labels apply. Was every item looked at for "
@@ -453,7 +455,7 @@ class Start:
         systems: dict[str, Any] = {}
         for role in roles:
             made = self._recorded(role, systems)
-            scores = not {"outcome", "flagged"} & set(role.columns)
+            scores = role.is_scored
             if scores and role.saved in {"pipeline", "replies"}:
                 scores = self.answers.threshold is not None or "attributeScores" in role.others
             if scores:
@@ -550,7 +552,8 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
     for role in texts:
         if not any(one.role == "decisions" for one in made):
             made += _decided(role, answers)
-        named = group_columns(role)
+        given = answers.columns.get("group", answers.columns.get("texts.group", "")).split(",")
+        named = [n for n in role.others if n in map(str.strip, given)] or group_columns(role)
         wide = identity_columns(role) if not named else []
         if (named or wide) and not any(o.role == "text_groups" for o in made):
             columns = {"id": role.columns["id"]} if "id" in role.columns else {}
@@ -635,23 +638,6 @@ def _several(roles: Sequence[FileRole]) -> list[Question]:
                 )
             )
     return found
-
-
-def _unused_words(roles: Sequence[FileRole], answers: Answers) -> list[Question]:
-    """Return a question if nothing was read by the words that mean yes."""
-    words = list(answers.yes_values)
-    if not words or any(list(role.reading.get("yes", ())) == words for role in roles):
-        return []
-    flags = [
-        (role.role, role.columns[name])
-        for role in roles
-        for name in ("label", "flagged", "present")
-        if name in role.columns and role.role in {"texts", "decisions", "labels"}
-    ]
-    shown = " and ".join(f"{column!r} ({role})" for role, column in flags) or "none"
-    asked = f"--yes-values {','.join(words)} was not used: which column is meant? Found: {shown}."
-    role = flags[0][0] if flags else "texts"
-    return [Question(asked, f"--read {role}.yes={','.join(words)}")]
 
 
 def _preset(data: Mapping[str, Any], extra: Mapping[str, Any]) -> str:
