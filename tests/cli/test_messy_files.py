@@ -685,6 +685,8 @@ def test_groups_of_texts_are_those_of_the_column_that_is_named(
     files = ["audit", "texts.csv", "decisions.csv"]
     done = CliRunner().invoke(app, files)
     assert "columns topic (--map group=COLUMN compares its groups)" in done.output, done.output
+    assert "Cannot tell. The plan declares nothing to compare." in done.output
+    assert "\nFalse-positive rate\nContent " in done.output
     done = CliRunner().invoke(app, [*files, "--map", "group=topic", "-o", "second"])
     assert done.exit_code == 0, done.output
     estimates = Result.load("second/plan.result").select(key="false-positive-rate")

@@ -198,6 +198,8 @@ class Family:
     def sentence(self) -> str:
         """Say how many comparisons are significant, and how many could not be made."""
         untested = self.number("not tested")
+        if not self.estimates:
+            return "The plan declares nothing to compare."
         if not self.tested and untested == 1:
             return "The one comparison could not be made."
         if not self.tested:

@@ -58,9 +58,11 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
         lines += told
     lines += end
     table = next((b for s in page.sections for b in s.blocks if _is_matrix(b)), None)
-    room = most - len(lines) - 1
-    if isinstance(table, Table) and room > 2:
-        lines += ["", *_grid(table, width, min(_ROWS, room - 1))]
+    if isinstance(table, Table):
+        title = _wrap(table.caption.partition(". ")[0].rstrip("."), width)
+        room = most - len(lines) - len(title) - 1
+        if room > 1:
+            lines += ["", *title, *_grid(table, width, min(_ROWS, room - 1))]
     return lines[:most]
 
 

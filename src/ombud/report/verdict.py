@@ -286,6 +286,8 @@ def _answer(systems: Sequence[SystemStatus], case: Case) -> tuple[Answer, str]:
         return "yes", "At least one comparison is significant in a direction that counts."
     if any(e.system in {s.system for s in systems} for e in case.reversible):
         return "cannot tell", "Unlabeled items could reverse every significant difference."
+    if not case.family.estimates:
+        return "cannot tell", "The plan declares nothing to compare."
     if not systems or all(s.answer == "cannot tell" for s in systems):
         return "cannot tell", "No comparison could be made."
     return "no clear evidence", "No comparison is significant in a direction that counts."
@@ -415,12 +417,7 @@ def _undecided(case: Case) -> str:
             f"Among labeled items, {significant} {verb} significant, but unlabeled items could "
             "reverse the direction."
         )
-    few = case.family.number("not tested")
-    if not few:
-        return "The audit measured levels; it declared nothing to compare them with."
-    if few == 1:
-        return "The one comparison did not have enough data."
-    return f"None of {count(few, 'comparison')} had enough data."
+    return case.family.sentence if case.family.estimates else "The audit measured levels only."
 
 
 def _changes(case: Case) -> tuple[Text, ...]:
@@ -485,9 +482,16 @@ def _following(answer: Answer, systems: Sequence[SystemStatus], case: Case) -> T
             f"Label more items: {percent(known)} of recommended items have a label now. Start "
             "with those recommended most.",
         )
+    if answer == "cannot tell" and not case.family.estimates:
+        return ("Name groups to compare (by) or declare a limit ([expect]), and run it again.",)
     if answer == "cannot tell":
-        why = next((s.sentence for s in systems if s.mark == "unknown"), ())
-        return ("Collect more data, then run the audit again. ", *why)
+        codes = {e.reason_code for e in case.family.estimates}
+        lacking = "Collect more data"
+        if "no-labels" in codes:
+            lacking = "Add labels, or state what a missing one means ([data] unlabeled)"
+        elif not any(code.startswith("too-few") for code in codes):
+            lacking = "Change what the reason names"
+        return (f"{lacking}, then run the audit again.",)
     return (_sample_needed(case),)
 
 
