@@ -659,6 +659,7 @@ def test_what_could_be_read_in_two_ways_is_asked(
         (["--read", "labels.split=,"], "--read labels.split was not used: no file holds labels"),
         (["--unlabeled", "no"], "--unlabeled no was not used: no file holds labels"),
         (["--threshold", "0.7"], "not used: decisions are stated in decisions.csv"),
+        (["opinions=texts.csv"], "'opinions' is not what a file can hold; one of"),
     ],
 )
 def test_an_answer_that_changes_nothing_is_refused(
