@@ -11,7 +11,8 @@ import narwhals as nw
 import polars as pl
 
 from ombud.app.settings import ProjectSettings
-from ombud.data.frames import first_rows, open_frame
+from ombud.data.exclusions import first_rows
+from ombud.data.frames import open_frame
 from ombud.errors import DataError
 from ombud.taxonomy import load_terms
 from ombud.taxonomy.dictionary import Dictionary, dictionary_names, load_dictionary, read_dictionary

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ombud.data.frames import first_rows
+from ombud.data.exclusions import first_rows
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 

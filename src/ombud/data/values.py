@@ -11,7 +11,19 @@ from typing import Literal
 
 import polars as pl
 
-from ombud.data.reading import GRADES, MISSING, MISSING_GROUPS, NO, PLAIN, WORDS, YES, Reading, note
+from ombud.data.exclusions import rows_where
+from ombud.data.reading import (
+    GRADES,
+    MISSING,
+    MISSING_GROUPS,
+    NO,
+    PLAIN,
+    WORDS,
+    YES,
+    Reading,
+    note,
+    word_of,
+)  # fmt: skip
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
@@ -64,6 +76,10 @@ def understand(
             return _from_spelled(digits.zip_with(number, values), source, name)
         return _from_spelled(values, source, name) if spelled else Understood(values)
     if kind in {"number", "count"}:
+        places = values.str.extract(PLACE) if kind == "count" else values
+        if places.null_count() == values.null_count() and not places.equals(values):
+            note(source, f"{name}: #1, 1. and 1st are read as 1", "assumed/places")
+            values = places
         made = _numbers(values, reading, source, name, setting)
         if kind == "count" and not made.faults:
             made = _whole(made.values, made, name)
@@ -153,6 +169,8 @@ def _from_spelled(values: pl.Series, source: str, name: str) -> Understood:
     return Understood(made)
 
 
+PLACE = r"(?i)^\s*(?:#|no\.?|nr\.?|n[º°]|top|rank|place)?\s*(\d+)(?:\.|st|nd|rd|th|º|ª|er|e)?\s*$"
+"""How people write a place in a list: #1, No. 2, 3rd."""
 _DECIMAL_COMMA = r"^[+-]?(\d+|[1-9]\d{0,2}([. ]\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 _DECIMAL_POINT = r"^[+-]?(\d+|[1-9]\d{0,2}([, ']\d{3})+)(\.\d+)?([eE][+-]?\d+)?$"
 
@@ -209,15 +227,10 @@ def _numbers(
     made = made if made.null_count() < direct.null_count() else direct
     wrong = made.is_null() & clean.is_not_null()
     if wrong.any():
-        rows = (wrong.arg_true() + 1).head(5).to_list()
-        total = int(wrong.sum())
         odd_words = clean.filter(wrong).unique(maintain_order=True).head(3)
         some = ", ".join(repr(word[:30]) for word in odd_words)
-        shown_rows = ", ".join(map(str, rows)) + (", ..." if total > 5 else "")
-        fault = (
-            f"{name}: holds {some}, which are not numbers; numbers were expected "
-            f"(row{'s' if total != 1 else ''} {shown_rows}; {total:,} in all)"
-        )
+        where = rows_where(wrong.to_frame(), wrong)
+        fault = f"{name}: holds {some}, which are not numbers; numbers were expected in {where}"
         return Understood(values, [fault])
     made = made * scale if scale != 1.0 else made
     return Understood(made.rename(values.name))
@@ -232,7 +245,7 @@ def _whole(values: pl.Series, made: Understood, name: str) -> Understood:
 
 
 def _flags(values: pl.Series, reading: Reading, source: str, name: str, setting: str) -> Understood:
-    clean = values.str.strip_chars().str.to_lowercase()
+    clean = word_of(values)
     yes = {word.strip().lower() for word in reading.yes}
     no = {word.strip().lower() for word in reading.no}
     missing = ({word.strip().lower() for word in reading.missing} | {*MISSING}) - yes - no
@@ -366,11 +379,7 @@ def _times(values: pl.Series, reading: Reading, source: str, name: str, setting:
         )
     wrong = made.is_null() & clean.is_not_null()
     if wrong.any():
-        rows = (wrong.arg_true() + 1).head(5).to_list()
-        total = int(wrong.sum())
-        shown = ", ".join(map(str, rows)) + (", ..." if total > 5 else "")
-        plural = "s" if total != 1 else ""
-        fault = f"{name} is no date (2024-12-31) in row{plural} {shown} ({total:,} in all)"
+        fault = f"{name} is no date (2024-12-31) in {rows_where(wrong.to_frame(), wrong)}"
         return Understood(values, [fault])
     return Understood(made.rename(values.name))
 

@@ -51,7 +51,7 @@ def _is_flag(kind: pa.DataType) -> bool:
 _IDS = ("user", "item", "id", "cluster")
 _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
     **dict.fromkeys(_IDS, (_is_id, "whole numbers or strings")),
-    "rank": (pa.types.is_integer, "whole numbers"),
+    "rank": (_is_number, "whole numbers"),
     "rating": (_is_number, "numbers"),
     "score": (_is_number, "numbers"),
     "text": (_is_text, "strings"),

@@ -12,8 +12,7 @@ import polars as pl
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.exclusions import Exclusion
-from ombud.data.frames import first_rows
+from ombud.data.exclusions import Exclusion, rows_where
 from ombud.data.groups import Grouping
 from ombud.data.texts import Texts
 from ombud.errors import DataError
@@ -92,9 +91,7 @@ def text_dataset(
     dropped = list(exclusions)
     if "id" not in table.columns:
         table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
-    again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
-    if again.height:
-        rows = first_rows(again["row"].head(5).to_list(), again.height)
+    if rows := rows_where(table, ~pl.col("id").is_first_distinct()):
         raise DataError(str(card["name"]), [f"an id stands twice: {rows}"])
     blank = table["text"].is_null() | (table["text"].str.strip_chars() == "")
     if blank.any():
