@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ombud.data.exclusions import first_rows
+from ombud.data.faults import first_rows
 from ombud.data.frames import Column, read_table
 from ombud.errors import DataError
 

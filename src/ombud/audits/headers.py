@@ -13,7 +13,8 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from ombud.data.frames import Frame, MappedFile, flat, open_frame, unreadable, without_odd_rows
+from ombud.data.faults import readable
+from ombud.data.frames import Frame, MappedFile, flat, open_frame, without_odd_rows
 from ombud.data.reading import (
     ENDINGS,
     GRADES,
@@ -133,10 +134,8 @@ def read_role(
     plain = replace(chosen_reading, items=(), labels=(), split="", where=(), votes=False)
     file = MappedFile(table, {}, reading=plain)
     lazy, _ = open_frame(file)
-    try:
+    with readable(path.name):
         rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
-        raise DataError(path.name, [unreadable(error)]) from None
     if not rows.height:
         raise DataError(path.name, ["the table has no rows"])
     inner = _replies(rows.schema)
@@ -756,6 +755,7 @@ def _meanings(
                     if (spellings[:1] == [word] if depth == 0 else word in spellings)
                     and _fits(meaning, profiles[n])
                     and (depth == 0 or n not in found.values())
+                    and not (meaning == "rank" and "id" in _tokens(n))
                 ]  # fmt: skip
                 if named:
                     found[meaning] = named[0]

@@ -99,7 +99,7 @@ class Start:
             What somebody said about the files.
         """
         folder, answers = Path(folder), answers or Answers()
-        named = [named_role(str(file)) for file in files]
+        named = list(dict.fromkeys(named_role(str(file)) for file in files))
         if not named:
             named = [(None, path) for path in files_in(folder)] if folder.is_dir() else []
         if not named:

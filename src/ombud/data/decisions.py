@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.data.exclusions import Exclusion, rows_where
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import rows_where
 from ombud.data.frames import (
     FLOAT32_MAX,
     Column,

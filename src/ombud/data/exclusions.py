@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-
-import polars as pl
 
 NOTICES = frozenset(
     {
@@ -21,19 +19,6 @@ NOTICES = frozenset(
     }
 )
 """Keys of what is counted and named though nothing of it is excluded."""
-
-
-def first_rows(rows: Sequence[int], total: int) -> str:
-    """Return row numbers as words: the first few, and how many there are in all."""
-    shown = ", ".join(str(row) for row in rows[:5])
-    more = ", ..." if total > 5 else ""
-    return f"row{'s' if total != 1 else ''} {shown}{more} ({total:,} in all)"
-
-
-def rows_where(table: pl.DataFrame, wrong: pl.Expr | pl.Series) -> str:
-    """Return the rows of a table for which a condition holds, as `first_rows`; empty for none."""
-    rows = table.select((pl.lit(wrong) if isinstance(wrong, pl.Series) else wrong).arg_true() + 1)
-    return first_rows(rows.head(5).to_series().to_list(), rows.height) if rows.height else ""
 
 
 @dataclass(frozen=True, slots=True)

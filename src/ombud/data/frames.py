@@ -16,9 +16,9 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from ombud.data.exclusions import Exclusion, rows_where
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import need_columns, readable, rows_where
 from ombud.data.reading import (
-    HALF_CHARACTER,
     PLAIN,
     Reading,
     file_type,
@@ -44,9 +44,6 @@ _TYPED = (".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".json")
 # What the last row of a report may be called.
 _TOTALS = ("total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme")
 _RULER = r"^\s*[-+=|: ]{3,}$|^\s*\([0-9]+ rows?\)\s*$"  # as psql prints them
-
-# The reader's own words can hold a whole broken file.
-_LONGEST_FAULT = 300
 
 
 @dataclass(frozen=True)
@@ -128,28 +125,21 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
     if isinstance(frame, str | Path):
         name = source or Path(frame).name
         spelled = tuple(file.columns.get(column, column) for column in ids)
-        try:
+        with readable(name):
             lazy = open_file(Path(frame), name, file.reading, (*spelled, *file.reading.items))
-        except pl.exceptions.PolarsError as error:
-            raise DataError(name, [unreadable(error)]) from None
         return nw.from_native(lazy), name
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):
-        try:
+        with readable(name, others=True):
             keyed = keyed_rows(frame) if all(re.search(r"\d", str(key)) for key in frame) else []
             frame = pl.DataFrame(keyed or frame, infer_schema_length=None)
-        except UnicodeEncodeError:
-            raise DataError(name, [HALF_CHARACTER]) from None
-        except (TypeError, pl.exceptions.PolarsError) as error:
-            raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
-        opened = nw.from_native(frame)
-        if isinstance(opened, nw.DataFrame) and _holds_nested(opened):
-            native = opened.lazy().collect(backend="polars").to_native().lazy()
-            opened = nw.from_native(with_nested(native, name))
-        return opened.lazy(), name
-    except UnicodeEncodeError:
-        raise DataError(name, [HALF_CHARACTER]) from None
+        with readable(name):
+            opened = nw.from_native(frame)
+            if isinstance(opened, nw.DataFrame) and _holds_nested(opened):
+                native = opened.lazy().collect(backend="polars").to_native().lazy()
+                opened = nw.from_native(with_nested(native, name))
+            return opened.lazy(), name
     except TypeError:
         fault = (
             f"a {type(frame).__name__} is not a table; give a path, or a pandas, Polars, Arrow, "
@@ -168,22 +158,12 @@ def _holds_nested(frame: nw.DataFrame[Any]) -> bool:
 
 
 def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.LazyFrame[Any]:
-    try:
+    with readable(name):
         lazy = _with_parts(lazy, [*file.columns.values(), *file.reading.labels])
         found = lazy.collect_schema().names()
-    except pl.exceptions.PolarsError as error:
-        raise DataError(name, [unreadable(error)]) from None
     theirs_of = {ours: _nearest(theirs, found, name) for ours, theirs in file.columns.items()}
-    absent = {ours: theirs for ours, theirs in theirs_of.items() if theirs not in found}
-    if absent:
-        names = ", ".join(found)
-        raise DataError(
-            name,
-            [
-                f"column {theirs!r}, which is said to be {ours!r}, is missing (found: {names})"
-                for ours, theirs in absent.items()
-            ],
-        )
+    said = {theirs: f", which is said to be {ours!r}," for ours, theirs in theirs_of.items()}
+    need_columns(name, said, found)
     given = set(theirs_of.values())
     # A column that happens to have the name of another one's meaning gives way to it.
     kept = [column for column in found if column not in given and column not in theirs_of]
@@ -201,21 +181,13 @@ def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.La
     return nw.from_native(reshape(native, reading, name))
 
 
-def parts_of(name: str, dtype: Any) -> dict[str, nw.Expr]:
+def parts_of(name: str, dtype: Any, value: nw.Expr | None = None) -> dict[str, nw.Expr]:
     """Return what an object in a column holds, by its path: ``user.id``."""
-    if not isinstance(dtype, nw.Struct):
-        return {}
     made: dict[str, nw.Expr] = {}
-    for one in dtype.fields:
-        inner = nw.col(name).struct.field(one.name)
-        made[f"{name}.{one.name}"] = inner
-        if isinstance(one.dtype, nw.Struct):
-            deeper = parts_of(one.name, one.dtype)
-            for path in deeper:
-                expression = inner
-                for step in path.split(".")[1:]:
-                    expression = expression.struct.field(step)
-                made[f"{name}.{path}"] = expression
+    for one in dtype.fields if isinstance(dtype, nw.Struct) else ():
+        path = f"{name}.{one.name}"
+        made[path] = (nw.col(name) if value is None else value).struct.field(one.name)
+        made |= parts_of(path, one.dtype, made[path])
     return made
 
 
@@ -277,13 +249,6 @@ def unreadable_names(found: Sequence[str]) -> list[str]:
     return [f"the name of column {name[:40]!r} is not UTF-8" for name in wrong[:3]]
 
 
-def unreadable(error: Exception) -> str:
-    """Return why a file is no table, in the reader's words, of which there may be many."""
-    text = " ".join(str(error).split())
-    more = "" if len(text) <= _LONGEST_FAULT else "..."
-    return f"it cannot be read as a table: {text[:_LONGEST_FAULT]}{more}"
-
-
 def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.DataFrame:
     """Return the named columns of a frame or file as a Polars frame, checked.
 
@@ -303,7 +268,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     """
     ids = [column.name for column in columns if column.kind == "id"]
     lazy, name = open_frame(frame, source, ids, [column.name for column in columns])
-    try:
+    with readable(name, others=not lazy.implementation.is_polars()):
         result = lazy.collect_schema()
         faults = _missing(columns, result.names())
         present = [column for column in columns if column.name in result.names()]
@@ -314,19 +279,6 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         present = [column for column in present if column not in mixed]
         selected = lazy.select([column.name for column in present])
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
-    except UnicodeEncodeError:
-        raise DataError(name, [HALF_CHARACTER]) from None
-    except (
-        pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
-    ) as error:  # fmt: skip
-        raise DataError(name, [unreadable(error)]) from None
-    except DataError:
-        raise
-    except Exception as error:
-        # DuckDB and Spark have errors of their own, and need not be there to be named.
-        if lazy.implementation.is_polars():
-            raise
-        raise DataError(name, [unreadable(error)]) from error
     file, reading, setting, headers = _source_of(frame)
     spelled = file is not None and file_type(file)[0] not in _TYPED
     if spelled and present:

@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ombud.data.exclusions import Exclusion, rows_where
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import rows_where
 from ombud.data.frames import Column, Frame, read_table, seconds_of
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError

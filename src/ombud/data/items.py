@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.data.exclusions import rows_where
+from ombud.data.faults import rows_where
 from ombud.data.frames import Column, Frame, open_frame, read_table
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.data.exclusions import Exclusion, rows_where
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import rows_where
 from ombud.data.frames import Column, Frame, read_table, without_copies
 from ombud.data.ids import Vocabulary
 from ombud.data.label_errors import LabelErrors, Transport

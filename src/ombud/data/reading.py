@@ -31,6 +31,7 @@ import numpy as np
 import polars as pl
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.faults import HALF_CHARACTER, need_columns
 from ombud.errors import DataError, PlanError
 from ombud.files import is_plain_file
 from ombud.registry import hint
@@ -63,7 +64,6 @@ WORDS: dict[str, tuple[str, ...]] = {
 """Words for what a cell means: the file says what each list is for."""
 MISSING, MISSING_GROUPS, GRADES = WORDS["missing"], WORDS["missing_groups"], WORDS["grades"]
 YES, NO = WORDS["yes"], WORDS["no"]
-HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
@@ -550,7 +550,6 @@ def _rewritten(raw: bytes, layout: _Layout, name: str) -> bytes:
     Quotes within a cell may stand alone or behind a backslash.
     """
     text = raw.decode().split("\n", layout.skipped)[-1]
-    long: list[str] = []
     forms: list[dict[str, Any]] = [{}, {"escapechar": "\\", "doublequote": False}]
     for form in forms:
         reader = csv.reader(io.StringIO(text), delimiter=layout.separator, **form)
@@ -559,16 +558,13 @@ def _rewritten(raw: bytes, layout: _Layout, name: str) -> bytes:
         except csv.Error as error:
             raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
         width = len(rows[0])
-        long = long or next((row for row in rows if any(row[width:])), [])
+        long = any(any(row[width:]) for row in rows)
         if all(len(row) == width for row in rows) if form else not long:
             made = io.StringIO(newline="")
             csv.writer(made, delimiter=layout.separator).writerows(row[:width] for row in rows)
             return made.getvalue().encode()
-    fault = (
-        f"the header has {width} cells, and the row {layout.separator.join(long)[:60]!r} has more: "
-        f"put cells that hold {layout.separator!r} in quotes"
-    )
-    raise DataError(name, [fault])
+    fault = f"rows have more than the {width} cells of the header; put cells that hold "
+    raise DataError(name, [f"{fault}{layout.separator!r} in quotes"])
 
 
 def _cells(lines: list[str], separator: str) -> list[list[str]]:
@@ -733,21 +729,17 @@ def _open_json(path: Path, name: str, content: bytes, reading: Reading) -> pl.La
 def _check_lines(lines: pl.LazyFrame, name: str) -> bool:
     """Refuse what a JSON reader would change in silence; return whether a number is NaN."""
     line = pl.col("line")
+    half = line.str.replace_all(_PAIR, "").str.contains(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
     faults = lines.select(
         long=(line.str.len_bytes() > MAX_RECORD).any(),
-        half=(
-            line.str.replace_all(_PAIR, "").str.contains(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-        ).any(),
+        half=half.any(),
         deep=(line.str.count_matches(r"[\[{]") > MAX_DEPTH).any(),
         nan=line.str.contains(r"[:\[,]\s*(NaN|-?Infinity)\s*[,}\]]").any(),
     ).collect()
     if faults["long"][0]:
         raise DataError(name, [f"a line has more than {MAX_RECORD >> 20} MB"])
     if faults["half"][0]:
-        where = lines.with_row_index("row", offset=1).filter(
-            line.str.replace_all(_PAIR, "").str.contains(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-        )
-        first = where.head(1).collect()["row"][0]
+        first = lines.with_row_index("row", offset=1).filter(half).head(1).collect()["row"][0]
         raise DataError(name, [f"line {first}: {HALF_CHARACTER}"])
     if faults["deep"][0]:
         many = lines.filter(line.str.count_matches(r"[\[{]") > MAX_DEPTH).collect()["line"]
@@ -894,12 +886,7 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     """
     schema = lazy.collect_schema()
     named = [*(column for column, _ in reading.where), *reading.labels, *reading.items]
-    absent = [column for column in named if column not in schema]
-    if absent:
-        some = ", ".join(schema.names()[:12])
-        faults = [f"column {c!r}, which [data.reading] names, is missing (found: {some})"
-                  for c in absent]  # fmt: skip
-        raise DataError(name, faults)
+    need_columns(name, dict.fromkeys(named, ", which [data.reading] names,"), schema.names())
     if reading.numbered:
         lazy = lazy.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
     for column, value in reading.where:

@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ombud.data.exclusions import Exclusion, rows_where
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import rows_where
 from ombud.data.frames import FLOAT32_MAX, Column, Frame, MappedFile, read_table, without_copies
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.reading import PLAIN, Reading, note

@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from ombud.data.exclusions import rows_where
+from ombud.data.faults import rows_where
 from ombud.data.reading import (
     GRADES,
     MISSING,
@@ -337,39 +337,33 @@ def _times(values: pl.Series, reading: Reading, source: str, name: str, setting:
     clean = _without_missing(values, MISSING)
     frame = pl.DataFrame({"v": clean})
     made = frame.select(iso_time(pl.col("v"))).to_series()
-    if made.null_count() == clean.null_count():
+    short = clean.str.contains(r"^\d{1,3}-").any()  # 3-4-24 is no day of the year 3
+    if made.null_count() == clean.null_count() and not short:
         return Understood(made.rename(values.name))
     numbers = clean.cast(pl.Float64, strict=False)
     if numbers.null_count() == clean.null_count():
         return _epoch(numbers.rename(values.name), reading, source, name, setting)
-    parts = frame.select(
-        pl.col("v").str.extract_groups(r"^(\d{1,2})([/.-])(\d{1,2})[/.-](\d{4}|\d{2})\b").alias("p")
-    ).unnest("p")
-    first, mark, second, year = (parts.to_series(i) for i in range(4))
-    if first.null_count() == clean.null_count() and len(first.drop_nulls()):
-        day = int(first.cast(pl.Int32).max() or 0) > 12  # type: ignore[arg-type]
-        month = int(second.cast(pl.Int32).max() or 0) > 12  # type: ignore[arg-type]
-        order: str = reading.dates
-        if day and month and not order:
-            fault = f"{name}: some dates have the day first and some the month; write all one way"
-            return Understood(values, [fault])
-        dotted = set(mark.drop_nulls().unique()) == {"."}
-        if not order and not day and not month and not dotted:
-            example = clean.drop_nulls()[0]
-            fault = (
-                f"{name}: {example!r} can have the day or the month first; set dates = "
-                f'"day-first" or "month-first" in {setting}'
-            )
-            return Understood(values, [fault])
-        if not order:
-            order = "month-first" if month else "day-first"
-            shown = "the day first" if order == "day-first" else "the month first"
-            note(source, f"{name}: dates have {shown}", f"assumed/{order}")
-        short = int(year.str.len_chars().max() or 4) == 2  # type: ignore[arg-type]
-        sep = mark.drop_nulls()[0]
-        base = sep.join(("%d", "%m") if order == "day-first" else ("%m", "%d"))
-        base += sep + ("%y" if short else "%Y")
-        made = _parsed(frame, [base + clock for clock in _CLOCK])
+    year = "%y" if clean.str.contains(r"^\d+[/.-]\d+[/.-]\d\d\b").any() else "%Y"
+    orders = {
+        order: _parsed(frame, [mark.join((*parts, year)) + c for mark in "/.-" for c in _CLOCK])
+        for order, parts in (("day-first", ("%d", "%m")), ("month-first", ("%m", "%d")))
+    }
+    fits = [order for order, one in orders.items() if one.null_count() == clean.null_count()]
+    dotted = bool(clean.str.contains(".", literal=True).all())
+    if len(fits) == 2 and not (reading.dates or dotted):
+        fault = (
+            f"{name}: {clean.drop_nulls()[0]!r} can have the day or the month first; set dates = "
+            f'"day-first" or "month-first" in {setting}'
+        )
+        return Understood(values, [fault])
+    if fits:
+        chosen = reading.dates or fits[0]
+        if not reading.dates:
+            note(source, f"{name}: dates have the {chosen.replace('-', ' ')}", f"assumed/{chosen}")
+        made = orders[chosen]
+    elif pl.select(pl.coalesce(*orders.values())).to_series().null_count() == clean.null_count():
+        fault = f"{name}: some dates have the day first and some the month; write all one way"
+        return Understood(values, [fault])
     else:
         made = _parsed(
             frame,

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import polars as pl
 
 from ombud.data.dataset import Dataset
-from ombud.data.exclusions import Exclusion, first_rows
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import first_rows
 from ombud.data.sources.labelled import HATE_HARMS, file_in, text_dataset
 from ombud.errors import DataError
 from ombud.registry import source

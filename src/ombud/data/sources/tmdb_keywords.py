@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.exclusions import Exclusion, first_rows
+from ombud.data.exclusions import Exclusion
+from ombud.data.faults import first_rows
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.sources.keyword_mapping import KeywordMapping, read_mapping

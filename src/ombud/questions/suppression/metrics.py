@@ -21,7 +21,7 @@ from ombud.metrics.engine.text_rows import (
     Happening,
     TextMetric,
     by_part,
-    max_score,
+    measure_scores,
     measure_texts,
 )
 from ombud.registry import metric
@@ -64,14 +64,7 @@ class RatioMetric(TextMetric):
         if self.by == "flags":
             value = HAPPENINGS[self.outcome]
             return measure_texts(outputs, data, value, among=self.among, families=self.families)
-        return measure_texts(
-            outputs,
-            data,
-            lambda decisions: max_score(decisions, self.categories, self.title),
-            among=self.among,
-            needed="score",
-            families=self.families,
-        )
+        return measure_scores(self, outputs, data)
 
     @property
     def title(self) -> str:
