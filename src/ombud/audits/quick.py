@@ -141,9 +141,10 @@ def _data(given: Mapping[str, Any], answers: Answers, options: TableOptions) -> 
 
 
 def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
-    # A mapping of columns is a table; one of names holds systems.
+    # A mapping of columns, or of ids to flags or scores, is a table; one of names holds systems.
     several = isinstance(outputs, Mapping) and not all(
-        isinstance(column, Sequence) and not isinstance(column, str) for column in outputs.values()
+        isinstance(one, Sequence | int | float) and not isinstance(one, str)
+        for one in outputs.values()
     )
     named = dict(outputs) if several else {"audited": outputs}
     made: dict[str, Any] = {}

@@ -17,7 +17,7 @@ import narwhals as nw
 import polars as pl
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.faults import need_columns, readable, rows_where
+from ombud.data.faults import HALF_CHARACTER, need_columns, readable, rows_where
 from ombud.data.reading import (
     PLAIN,
     Reading,
@@ -130,9 +130,13 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
         return nw.from_native(lazy), name
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):
-        with readable(name, others=True):
+        try:
             keyed = keyed_rows(frame) if all(re.search(r"\d", str(key)) for key in frame) else []
             frame = pl.DataFrame(keyed or frame, infer_schema_length=None)
+        except UnicodeEncodeError:
+            raise DataError(name, [HALF_CHARACTER]) from None
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
         with readable(name):
             opened = nw.from_native(frame)

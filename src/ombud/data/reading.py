@@ -563,7 +563,7 @@ def _rewritten(raw: bytes, layout: _Layout, name: str) -> bytes:
             made = io.StringIO(newline="")
             csv.writer(made, delimiter=layout.separator).writerows(row[:width] for row in rows)
             return made.getvalue().encode()
-    fault = f"rows have more than the {width} cells of the header; put cells that hold "
+    fault = f"found more fields than the {width} of the header; put cells that hold "
     raise DataError(name, [f"{fault}{layout.separator!r} in quotes"])
 
 
@@ -963,17 +963,20 @@ def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
         return lazy.unique(["item", "label"], maintain_order=True)  # several applied it
     if vote not in names:
         raise DataError(name, [f"votes need a column {vote!r} with what each annotator said"])
-    from ombud.data.values import understand
-
-    cells = lazy.select(vote).collect().to_series()
-    made = understand(cells.cast(pl.String), "flag", reading, name)
-    if made.faults or made.values.dtype != pl.Boolean:
-        fault = (
-            f"column {vote!r} holds {cells.unique().head(4).to_list()}; say which words mean yes"
-        )
-        raise DataError(name, made.faults or [fault])
-    lazy = lazy.with_columns(made.values)
-    said = {"yes": pl.col(vote), "no": ~pl.col(vote)}
+    word = word_of(pl.col(vote))
+    yes = [one.lower() for one in reading.yes] or list(YES)
+    no = [one.lower() for one in reading.no] or list(NO)
+    said = {"yes": word.is_in(yes), "no": word.is_in(no)}
+    if reading.yes and not reading.no:
+        said["no"] = word.is_not_null() & ~word.is_in([*yes, *MISSING])
+        graded = word.is_in(GRADES).any()
+        if lazy.select(graded | ~said["no"].any()).collect().item():
+            said["no"] |= word == "none"  # hate or none: here it is an answer
+    known = said["yes"] | said["no"] | word.is_in(list(MISSING))
+    odd = lazy.filter(word.is_not_null() & ~known)
+    found = odd.select(word).unique().head(4).collect().to_series().to_list()
+    if found:
+        raise DataError(name, [f"column {vote!r} holds {found}; say which words mean yes"])
     others = [c for c in names if c not in (*keys, vote)]
     return lazy.group_by(keys, maintain_order=True).agg(
         *(pl.col(c).first() for c in others),
