@@ -70,7 +70,7 @@ class Recommendations:
         table = _from_first_rank(table, name, reading)
         if "rank" not in table.columns and "score" in table.columns:
             none = pl.col("score").cast(pl.Float64).fill_nan(None).is_null()
-            if lost := rows_where(table, none):  # beside a rank, as of LensKit, it may be missing
+            if lost := rows_where(table, none):  # beside a rank, LensKit leaves scores out
                 raise DataError(name, [f"column 'score' is missing in {lost}"])
             scored, highest = table.select("score").with_row_index("row"), reading.best != "lowest"
             order = scored.sort("score", descending=highest, maintain_order=True)["row"].to_numpy()

@@ -37,11 +37,10 @@ def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
     """Return decisions and texts, or say what is missing."""
     if not isinstance(outputs, Decisions):
         raise PlanError("suppression is measured on a moderator's decisions, not on lists of items")
-    if data.texts is None:
-        raise PlanError("suppression needs texts; the data has none")
-    if not data.texts.is_part and not np.any(data.texts.truth == 0):
+    texts: Texts = data.need("texts", "suppression")
+    if not texts.is_part and not np.any(texts.truth == 0):
         raise PlanError(NOTHING_ACCEPTABLE)
-    return outputs, data.texts
+    return outputs, texts
 
 
 def was_flagged(decisions: Decisions) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import numpy as np
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.engine.comparisons import WHOLE, Comparisons
@@ -384,9 +385,7 @@ class DecisionInstability(TextMetric):
         """Return how likely two answers about each text differ."""
         if not isinstance(outputs, Decisions):
             raise PlanError("decision instability is measured on a moderator's decisions")
-        if data.texts is None:
-            raise PlanError("decision instability needs texts; the data has none")
-        texts = data.texts
+        texts: Texts = data.need("texts", "decision instability")
         place = Vocabulary(texts.ids).codes(outputs.ids)
         answered = outputs.outcomes <= Outcome.REFUSED
         counts = np.zeros((len(texts), 3))
