@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from ombud.errors import ResultError
+from ombud.errors import DataError, ResultError
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -159,6 +159,15 @@ def write_text(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
     write_atomically(path, write)
+
+
+def read_utf8(path: Path) -> str:
+    """Return the text of a file; refuse one that is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        fault = f"byte {error.start:,}: not UTF-8; save the file as UTF-8"
+        raise DataError(str(path), [fault]) from None
 
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:

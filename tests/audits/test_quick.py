@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,33 @@ def test_an_argument_that_changes_nothing_is_refused(given: dict[str, Any], word
     flags = pl.DataFrame({"id": range(40), "flagged": [0, 1, 1, 1] * 10})
     with pytest.raises(PlanError, match=words):
         ombud.audit(texts=texts, decisions=flags, **given)
+
+
+def test_a_mapping_by_id_is_a_table() -> None:
+    by_user = {u: LISTS.filter(pl.col("user") == u)["item"].to_list() for u in range(12)}
+    metrics = [{"name": "share-gap", "k": 3}]
+    result = ombud.audit(
+        interactions=HISTORY, labels=LABELS, recommendations=by_user, unlabeled="no",
+        metrics=metrics,
+    )  # fmt: skip
+    assert gap(result) == pytest.approx(expected(), abs=1e-6)
+    texts = pl.DataFrame({"id": range(40), "text": ["some words"] * 40, "toxic": [0, 1] * 20})
+    flags = {n: n % 4 == 0 for n in range(40)}
+    result = ombud.audit(texts=texts, decisions=flags, metrics=["false-positive-rate"])
+    assert [e.value for e in result.estimates if e.kind == "level"] == [0.5]
+
+
+@pytest.mark.parametrize("form", [pl.DataFrame, pd.DataFrame])
+def test_cells_of_frames_may_hold_json(form: Any) -> None:
+    rows = LISTS.group_by("user", maintain_order=True).agg("item").rows()
+    lists = form({"user": [u for u, _ in rows], "items": [json.dumps(items) for _, items in rows]})
+    result = ombud.audit(
+        interactions=HISTORY, labels=LABELS, recommendations=lists, unlabeled="no",
+        metrics=[{"name": "share-gap", "k": 3}],
+    )  # fmt: skip
+    assert gap(result) == pytest.approx(expected(), abs=1e-6)
+    texts = pl.DataFrame({"id": range(40), "text": ["some words"] * 40, "toxic": [0, 1] * 20})
+    cells = [str([{"label": "toxic" if n % 4 == 0 else "ok", "score": 0.9}]) for n in range(40)]
+    made = form({"id": list(range(40)), "prediction": cells})
+    result = ombud.audit(texts=texts, decisions=made, metrics=["false-positive-rate"])
+    assert [e.value for e in result.estimates if e.kind == "level"] == [0.5]

@@ -83,6 +83,17 @@ def test_no_in_a_plan_covers_every_item(tmp_path: Path, word: str, engine: str) 
     )
 
 
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_a_share_that_cannot_be_computed_has_its_reason(tmp_path: Path, engine: str) -> None:
+    plan = plan_of(tmp_path, unlabeled="unknown").model_copy(
+        update={"engine": Plan.from_dict({"engine": {"type": engine}}).engine}
+    )
+    result = Audit.from_plan(plan).run(tmp_path / "result")
+    (found,) = result.select(label="violence", kind="level")
+    assert (found.value, found.n, found.reason_code) == (None, 0, "no-labels")
+    assert "no item is known not to carry this label" in found.reason
+
+
 def test_a_stored_result_reads_its_labels_back_as_they_were(tmp_path: Path) -> None:
     data = Dataset(Interactions.from_frame(HISTORY), Labels.from_applied(LABELS, unlabeled="no"))
     audit = Audit(data, [RecordedRecommendations(LISTS, name="s")], [ShareGap(k=10)])

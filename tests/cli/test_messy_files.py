@@ -116,11 +116,17 @@ def two_systems() -> str:
     return table([["model", "user", "item", "score"], *rows])
 
 
-def zipped(name: str, text: str) -> bytes:
+def zipped(name: str, text: str, *others: tuple[str, str]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr(name, text)
+        for inside, content in ((name, text), *others):
+            archive.writestr(inside, content)
     return out.getvalue()
+
+
+def film(item: int) -> str:
+    """A title without digits."""
+    return f"{['Old', 'New', 'Red', 'Blue', 'Long', 'Lost'][item % 6]} {chr(65 + item // 6) * 3}"
 
 
 def german() -> Files:
@@ -569,6 +575,84 @@ REFUSED += [
         "texts.csv": texts(), "r.jsonl": "\n".join(json.dumps({"id": n, "attributeScores":
             {"TOXICITY": {"summaryScore": {"value": SCORES[n]}}}}) for n, _, _ in TEXTS)},
      [], "--threshold NUMBER"),
+]  # fmt: skip
+
+LISTED += [
+    ("labels as JSON in a cell; lists of objects in a cell", lambda: {
+        "ratings.csv": history(), "recs.csv": table([["user", "recommendations"], *([u, json.dumps(
+            [{"product": i, "score": 1 - n / 20} for n, i in enumerate(LISTS["alpha"][u])])]
+            for u in USERS)]),
+        "tags.csv": table([["item", "tags"], *([i, json.dumps(TAGS[i])] for i in ITEMS)])}, NO),
+    ("objects as Python prints them; arrays as numpy prints them", lambda: {
+        "ratings.csv": history(), "recs.csv": table([["user", "items"],
+            *([u, "[" + " ".join(map(str, LISTS["alpha"][u])) + "]"] for u in USERS)]),
+        "keywords.csv": table([["item", "keywords"], *([i, str([{"id": len(t), "name": t}
+            for t in TAGS[i]])] for i in ITEMS)])}, NO),
+    ("Spanish words; the history has a score", lambda: {
+        "compras.csv": table([["usuario", "producto", "puntuación"],
+            *([u, i, r] for u, i, r, _ in HISTORY)], ";").encode("latin-1"),
+        "etiquetas.csv": tags(";", "producto,etiqueta"),
+        "recomendaciones.csv": lists(";", "usuario,producto,posición").encode("latin-1")}, NO),
+    ("files joined by cat, with marks of their own", lambda: {
+        "interactions.csv": history(), "tags.csv": tags(),
+        "recommendations.csv": "\ufeff" + lists() + "\ufeffuser,item,rank\n"}, NO),
+    ("empty last cells; merged cells above the header", lambda: {
+        "ratings.csv": history().replace("\n", ",,\n").replace("\n", ",\n", 1), "tags.csv": tags(),
+        "recs.csv": "Customer,Recommendation,\n" + lists()}, NO),
+    ("titles without digits by user in JSON", lambda: {
+        "ratings.csv": table([["user", "title"], *([u, film(i)] for u, i, _, _ in HISTORY)]),
+        "tags.csv": table([["title", "label"], *([film(i), t] for i in ITEMS for t in TAGS[i])]),
+        "recs.json": json.dumps({u: list(map(film, LISTS["alpha"][u])) for u in USERS})}, NO),
+    ("a readme in the archive; names that end in id; nested items", lambda: {
+        "ratings.zip": zipped("README.txt", "who", ("r.csv", history())), "tags.csv": tags(),
+        "recs.jsonl": "\n".join(json.dumps({"userid": u, "recs": [
+            {"item": {"id": i}, "score": 1 - n / 20} for n, i in enumerate(LISTS["alpha"][u])]})
+            for u in USERS)}, NO),
+    ("scores that are missing beside ranks; order ids", lambda: {
+        "orders.csv": table([["Order ID", "Customer ID", "Product ID", "Price"],
+            *([f"#{n}", u, i, "$1,234.50"] for n, (u, i, _, _) in enumerate(HISTORY))]),
+        "tags.csv": tags(), "recs.csv": table([["user", "item", "rank", "score"],
+            *([u, i, n + 1, "" if n % 3 else 1 - n / 20] for u in USERS
+              for n, i in enumerate(LISTS["alpha"][u]))])}, NO),
+]  # fmt: skip
+MODERATED += [
+    ("answers of Llama Guard", lambda: {"texts.csv": texts(), "out.csv": table([["id", "output"]]) +
+        "".join(f'{n},"{"unsafe" if FLAGS[n] else "safe"}\nS{n % 13}"\n' for n, _, _ in TEXTS)}, []),
+    ("outputs of a pipeline in a cell, as pandas writes them", lambda: {"texts.csv": texts(),
+        "out.csv": table([["id", "prediction"], *([n, str([{"label": "toxic" if FLAGS[n] else
+            "non-toxic", "score": 0.9}])] for n, _, _ in TEXTS)])}, []),
+    ("quotes behind a backslash, as Spark writes them", lambda: {"texts.csv": "id,text,label\n" +
+        "".join(f'{n},"a \\"b, c\\" {n}",{int(b)}\n' for n, _, b in TEXTS), "dec.csv": flags()}, []),
+    ("quotes within bare texts; a log of JSON with a wrapper", lambda: {
+        "texts.csv": "id,text,label\n" + "".join(f'{n},5" {n},{int(b)}\n' for n, _, b in TEXTS),
+        "dec.json": json.dumps({"meta": {}, "results": [{"id": n, "flagged": FLAGS[n]}
+                                                        for n, _, _ in TEXTS]}, indent=1)}, []),
+    ("an empty first column and a total", lambda: {"dec.csv": flags(), "texts.csv": table([
+        ["", "id", "text", "label"], *(["", n, t, int(b)] for n, t, b in TEXTS),
+        ["", "Total", "", 120]])}, []),
+    ("several groups in one cell of another file", lambda: {"texts.csv": texts(), "dec.csv": flags(),
+        "groups.csv": table([["id", "groups"], *([n, "women" if n % 2 else "men|men"]
+            for n, _, _ in TEXTS)])}, []),
+    ("frames as pandas splits them", lambda: {"texts.csv": texts(), "dec.json": json.dumps({
+        "columns": ["id", "flagged"], "data": [[n, FLAGS[n]] for n, _, _ in TEXTS]})}, []),
+]  # fmt: skip
+REFUSED += [
+    ("a rank that cannot be read", lambda: {"ratings.csv": history(), "tags.csv": tags(),
+        "recs.csv": table([["user", "item", "position"], *([u, i, f"{n + 1}/10"] for u in USERS
+            for n, i in enumerate(LISTS["alpha"][u]))])}, NO, "--map recommendations.rank=position"),
+    ("a number that may order lists", lambda: {"ratings.csv": history(), "tags.csv": tags(),
+        "recs.csv": table([["user", "item", "match"], *([u, i, f"{90 - n}%"] for u in USERS
+            for n, i in enumerate(LISTS["alpha"][u]))])},
+     [*NO, "--as", "recommendations=recs.csv"], "--map recommendations.score=match"),
+    ("a log of views and purchases", lambda: {"recs.csv": lists(), "tags.csv": tags(),
+        "log.csv": table([["user", "item", "event_type"], *([u, i, "view" if i % 2 else "purchase"]
+            for u, i, _, _ in HISTORY)])}, NO, "--read interactions.where=event_type=purchase"),
+    ("a score in the history, and lists of no known order", lambda: {"tags.csv": tags(),
+        "a.csv": table([["user", "item", "score"], *([u, i, r] for u, i, r, _ in HISTORY)]),
+        "b.csv": lists(head="user,item,plads")}, NO, "several files look like interactions"),
+    ("cells that hold the separator without quotes", lambda: {"dec.csv": flags(), "texts.csv":
+        "id,label,text\n" + "".join(f"{n},{int(b)},a, b {n}\n" if n % 9 else f"{n},{int(b)},a {n}\n"
+                                    for n, _, b in TEXTS)}, [], "put cells that hold ',' in quotes"),
 ]  # fmt: skip
 
 

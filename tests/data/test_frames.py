@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ombud.data.frames import Column, first_rows, read_table
+from ombud.data.faults import first_rows
+from ombud.data.frames import Column, read_table
 from ombud.errors import DataError
 
 COLUMNS = [

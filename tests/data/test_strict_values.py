@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from ombud.data import Decisions, Interactions, Labels, Recommendations, Texts
-from ombud.errors import DataError
+from ombud.data.reading import Reading
+from ombud.errors import DataError, PlanError
 
 REFUSED: list[tuple[str, str, Callable[[Path], Any], str]] = [
     ("flags.csv", "text,label\na,1\nb,2\nc,-1\n", Texts.from_frame, "neither 0 nor 1 in rows 2, 3"),
@@ -33,6 +34,34 @@ def test_what_does_not_fit_is_refused(
     path.write_text(content)
     with pytest.raises(DataError, match=said):
         read(path)
+
+
+@pytest.mark.parametrize("form", ["#{}", "No. {}", "{}.", "{}º", "Top {}"])
+def test_a_place_in_words_is_a_rank(tmp_path: Path, form: str) -> None:
+    rows = [("u", item, form.format(rank)) for item, rank in (("b", 2), ("a", 1), ("d", 3))]
+    (tmp_path / "r.csv").write_text("user,item,rank\n" + "".join(",".join(r) + "\n" for r in rows))
+    lists = Recommendations.from_frame(tmp_path / "r.csv")
+    assert lists.catalogue.take(lists.items[0]).tolist() == ["a", "b", "d"]
+    (tmp_path / "r.csv").write_text("user,item,rank\nu,b,2nd\nu,a,1st\nu,c,3rd\n")
+    lists = Recommendations.from_frame(tmp_path / "r.csv")
+    assert lists.catalogue.take(lists.items[0]).tolist() == ["a", "b", "c"]
+    (tmp_path / "r.csv").write_text("user,item,rank\nu,b,2/3\nu,a,1/3\nu,c,3/3\n")
+    with pytest.raises(DataError, match="which are not numbers"):
+        Recommendations.from_frame(tmp_path / "r.csv")
+
+
+def test_scores_may_be_missing_beside_ranks_alone(tmp_path: Path) -> None:
+    table = pl.DataFrame({"user": [1, 1], "item": [5, 6], "score": [None, 0.2]})
+    with pytest.raises(DataError, match="'score' is missing in row 1"):
+        Recommendations.from_frame(table)
+    lists = Recommendations.from_frame(table.with_columns(rank=pl.Series([2, 1])))
+    assert lists.catalogue.take(lists.items[0]).tolist() == [6, 5]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "0.5", True])
+def test_a_limit_of_yes_is_a_finite_number(value: Any) -> None:
+    with pytest.raises(PlanError, match="yes_from is .*; expected a number"):
+        Reading.from_dict({"yes_from": value}, "[data.reading.labels]")
 
 
 def test_ids_are_read_as_they_are_spelled(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from ombud.app.rating_queue import guidelines_version, refresh
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import labels_table, ratings_table
 from ombud.app.texts import split_topics
-from ombud.data.frames import Column, first_rows, read_table
+from ombud.data.faults import first_rows
+from ombud.data.frames import Column, read_table
 from ombud.errors import DataError
 from ombud.files import write_atomically
 

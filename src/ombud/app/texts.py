@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
 from ombud.app.settings import ProjectSettings
-from ombud.data.frames import first_rows, open_frame
+from ombud.data.faults import first_rows, need_columns, readable
+from ombud.data.frames import open_frame
 from ombud.errors import DataError
 from ombud.taxonomy import load_terms
 from ombud.taxonomy.dictionary import Dictionary, dictionary_names, load_dictionary, read_dictionary
@@ -53,13 +53,9 @@ def split_topics(value: Any) -> tuple[str, ...]:
 def read_texts(frame: Any, settings: ProjectSettings, *, source: str = "") -> list[TextRow]:
     """Return the texts of a file or frame, or all their faults in one error."""
     lazy, name = open_frame(frame, source)
-    try:
+    with readable(name):
         table: pl.DataFrame = lazy.collect(backend="polars").to_native()
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
-        raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
-    if "text" not in table.columns:
-        found = ", ".join(table.columns) or "no columns"
-        raise DataError(name, [f"column 'text' is missing (found: {found})"])
+    need_columns(name, {"text": ""}, table.columns)
     known = {topic.id for topic in settings.topics}
     faults: dict[str, list[int]] = {}
     rows: list[TextRow] = []

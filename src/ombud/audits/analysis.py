@@ -119,9 +119,8 @@ def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
 
 def all_interactions(data: Dataset, analysis: str) -> Interactions:
     """Return all interactions, held out or not; or say that there are none."""
-    if data.interactions is None:
-        raise PlanError(f"{analysis} needs interactions; the data has none")
-    return data.interactions if data.test is None else _joined(data.interactions, data.test)
+    train: Interactions = data.need("interactions", analysis)
+    return train if data.test is None else _joined(train, data.test)
 
 
 def _joined(train: Interactions, test: Interactions) -> Interactions:

@@ -13,12 +13,28 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from ombud.data.frames import Frame, MappedFile, flat, open_frame, unreadable, without_odd_rows
-from ombud.data.reading import ENDINGS, GRADES, MISSING, NO, YES, Reading, file_type, read_json
+from ombud.data.faults import readable
+from ombud.data.frames import Frame, MappedFile, flat, open_frame, without_odd_rows
+from ombud.data.reading import (
+    ENDINGS,
+    GRADES,
+    MISSING,
+    NO,
+    YES,
+    Reading,
+    file_type,
+    word_of,
+)  # fmt: skip
 from ombud.data.tables import TABLES
-from ombud.data.values import understand
+from ombud.data.values import PLACE, understand
 from ombud.errors import DataError, PlanError
-from ombud.systems.saved_outputs import ALLOWED, FLAGGED, flagged_labels, saved_form
+from ombud.systems.saved_outputs import (
+    ALLOWED,
+    FLAGGED,
+    flagged_labels,
+    replies_in,
+    saved_form,
+)  # fmt: skip
 
 ROLES = (*TABLES, "text_labels", "recommendations", "decisions")
 """What a file can be: a table of a data set, or what a system returned."""
@@ -124,15 +140,9 @@ def read_role(
     chosen_reading = Reading.from_dict(reading, "--read")
     plain = replace(chosen_reading, items=(), labels=(), split="", where=(), votes=False)
     file = MappedFile(table, {}, reading=plain)
-    if frame is None and role in {None, "decisions"} and _holds_lists(path):
-        texts = [one if isinstance(one, list) else [one] for one in read_json(path, path.name)]
-        labels = pl.DataFrame({"label": [str(one.get("label")) for row in texts for one in row]})
-        return _saved_role(path, "pipeline", labels, reading, answers, frame)
     lazy, _ = open_frame(file)
-    try:
+    with readable(path.name):
         rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
-        raise DataError(path.name, [unreadable(error)]) from None
     if not rows.height:
         raise DataError(path.name, ["the table has no rows"])
     inner = _replies(rows.schema)
@@ -291,6 +301,11 @@ class _Table:
             )
         elif reading.get("votes") and texts:
             self.assume("the majority of the votes counts; a tie is unknown")
+        if role == "text_groups" and "group" in own and "split" not in reading:
+            mark = several_in_a_cell(self.rows[own["group"]])
+            if mark:
+                reading["split"] = mark
+                self.assume(f"{mark!r} separates several groups in one cell")
         if role in {"labels", "texts", "text_groups", "users"}:
             self.find_alike()
 
@@ -337,8 +352,10 @@ class _Table:
                 self.own.pop("score", None)
 
     def find_best(self) -> None:
-        """Ask whether the lowest score is the best, where its name suggests so."""
+        """Ask for the order of lists, where the name of a column suggests that it is not usual."""
         name = self.own.get("score", "")
+        if not name and "user" in self.own and not self.reading.get("items"):
+            self.find_order()
         if "best" in self.reading or not set(_tokens(name)) & set(_NAMES["lowest"]):
             return
         flag = "--read recommendations.best=lowest"
@@ -346,19 +363,45 @@ class _Table:
         note = f"the lowest value of column {name!r} is the best"
         self.propose(text, f"{flag} (or highest)", flag, {"best": "lowest"}, note)
 
+    def find_order(self) -> None:
+        """Ask whether a column that nothing reads gives the order of the lists."""
+        named = {*_WORDS["rank"], *_WORDS["score"]}
+        for name, profile in self.profiles.items():
+            taken = name in (*self.own.values(), self.found.get("time"), self.found.get("system"))
+            cells = self.rows[name]
+            if (
+                taken
+                or _joined(name) not in named
+                and (
+                    profile not in {"number", "whole"}
+                    or "id" in _tokens(name)
+                    or self.rows.group_by(self.own["user"]).agg(pl.col(name).n_unique())[name].max()
+                    == 1
+                )
+            ):
+                continue
+            shown = ", ".join(map(str, cells.drop_nulls().unique(maintain_order=True)[:3]))
+            either = " or ".join(f"--map recommendations.{one}={name}" for one in ("rank", "score"))
+            note = "lists are in the order of the rows"
+            self.propose(f"does column {name!r} ({shown}) give the order of the lists?", either,
+                         "the order of the rows", {}, note)  # fmt: skip
+
     def find_events(self) -> None:
         """Find histories in one cell per user, and ask about rows that say no: not clicked."""
         if "item" not in self.own and "history" in self.found:
             self.reading["items"] = [self.found["history"]]
             self.assume(f"column {self.found['history']!r} holds all items of a user")
         for name, profile in self.profiles.items():
-            if name in self.own.values() or self.reading.get("where"):
+            used = name in self.own.values() or self.reading.get("where")
+            if used or profile not in {"flag", "word"}:
                 continue
             cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars()
-            words = sorted(cells.unique().to_list()) if profile in {"flag", "word"} else []
+            words = sorted(cells.unique().to_list())
             shown = [one for one in words if {*_tokens(one)} & {*_NAMES["unused"]}]
             if profile == "flag" and _joined(name) in _NAMES["events"]:
                 shown = [one for one in words if one.lower() not in YES]
+            elif len(words) > 1 and _joined(name) in _NAMES["logs"]:
+                shown = shown or [one for one in words if {*_tokens(one)} & {*_NAMES["weaker"]}]
             yes = ",".join(one for one in words if one not in shown)
             if not shown or not yes or len(words) > _MOST_WORDS:
                 continue
@@ -387,7 +430,7 @@ class _Table:
         flagged, outcome = self.own["flagged"], self.own["outcome"]
         made = []
         for name in (flagged, outcome):
-            words = self.rows[name].cast(pl.String).str.strip_chars().str.to_lowercase()
+            words = word_of(self.rows[name])
             made.append(pl.when(words.is_in([*YES, *FLAGGED])).then(1)
                         .when(words.is_in([*NO, *ALLOWED])).then(0))  # fmt: skip
         both = self.rows.select(a=made[0], b=made[1])
@@ -438,12 +481,11 @@ class _Table:
             self.assume(f"column {flags[0]!r} says whether the label applies")
         if self.reading.get("split"):
             return
-        if self.profiles[self.own["label"]] == "list":
-            # Arrays written as text are cut at commas; a list of its own needs no mark.
-            self.reading["split"] = ","
-            return
         # RecBole writes sequences with spaces.
         cells = self.rows[self.own["label"]]
+        if cells.dtype == pl.List:
+            self.reading["split"] = several_in_a_cell(cells)
+            return
         hashed = cells.drop_nulls().cast(pl.String).str.starts_with("#").all()
         marks = " " if hashed or file_type(self.path)[0] == ".item" else "|;,"
         mark = several_in_a_cell(cells, marks)
@@ -458,7 +500,7 @@ class _Table:
 
     def numbers(self, taken: set[str | None]) -> list[str]:
         """Return columns of small numbers, which grade labels, in a file that is called so."""
-        if not any(word in _joined(self.path.stem) for word in _NAMES["tags"]):
+        if not called(self.path, "tags"):
             return []
         return [n for n, p in self.profiles.items() if p in {"number", "whole"} and n not in taken]
 
@@ -466,8 +508,7 @@ class _Table:
         """Return the words of a column that grades how severe something is; else nothing."""
         if self.profiles[name] != "word":
             return set()
-        cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
-        words = set(cells.unique().to_list())
+        words = set(word_of(self.rows[name].drop_nulls()).unique().to_list())
         return words if words & {*GRADES} and words <= {*GRADES, *NO, *MISSING, "absent"} else set()
 
     def ask_severities(self, names: Sequence[str]) -> None:
@@ -495,8 +536,9 @@ class _Table:
             return
         if values.dtype.is_float():
             values = values.fill_nan(None).cast(pl.Int64, strict=False)
-        said = values.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
-        words = set(said.unique().to_list()) - set(self.reading.get("missing", ()))
+        words = set(word_of(values.drop_nulls()).unique().to_list()) - set(
+            self.reading.get("missing", ())
+        )
         if ours == "outcome":
             if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
                 return
@@ -605,15 +647,6 @@ def _as_number(values: pl.Series) -> pl.Series:
     return made.cast(pl.Float64, strict=False).fill_nan(None)
 
 
-def _holds_lists(path: Path) -> bool:
-    """Whether a JSON file holds one list of labels for each text, as a pipeline returns them."""
-    if file_type(path)[0] not in {".json", ".jsonl", ".ndjson"} or not path.is_file():
-        return False
-    with path.open("rb") as opened:
-        start = b"".join(opened.read(4096).split())
-    return start.startswith(b"[[{") or (start.startswith(b"[{") and file_type(path)[0] != ".json")
-
-
 def _saved_role(
     path: Path,
     saved: str,
@@ -628,7 +661,11 @@ def _saved_role(
     if saved == "pipeline":
         if answers.yes_values:
             reading["yes"] = list(answers.yes_values)
-        labels = sorted(map(str, rows["label"].drop_nulls().unique().to_list()))
+        column = replies_in(rows.schema)
+        cells = rows[column] if column else rows.to_struct()
+        cells = cells.explode() if cells.dtype == pl.List else cells
+        words = cells.struct.field("label")
+        labels = sorted(map(str, words.drop_nulls().unique().to_list()))
         try:
             flagged_labels(labels, Reading.from_dict(reading, "--read"), path.name)
         except DataError:
@@ -644,7 +681,8 @@ def _replies(schema: pl.Schema) -> list[str]:
     """Return what tells a service's replies, of the objects that a table holds."""
     found = [dtype.inner if isinstance(dtype, pl.List) else dtype for dtype in schema.values()]
     names = {one.name for dtype in found if isinstance(dtype, pl.Struct) for one in dtype.fields}
-    return sorted(names & {"categoriesAnalysis", "attributeScores", "category_scores"})
+    known = {"categoriesAnalysis", "attributeScores", "category_scores"}
+    return sorted(names & (known | {"label", "score"} if replies_in(schema) else known))
 
 
 def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
@@ -660,6 +698,8 @@ def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
 
 def several_in_a_cell(values: pl.Series, marks: str = "|;,") -> str:
     """Return what separates several names in one cell of a column; empty if nothing does."""
+    if isinstance(values.dtype, pl.List):
+        return ","
     if not (values.dtype in (pl.String, pl.Categorical) or isinstance(values.dtype, pl.Enum)):
         return ""
     cells = values.drop_nulls().cast(pl.String)
@@ -686,6 +726,11 @@ def _joined(name: str) -> str:
     return "".join(_tokens(name))
 
 
+def called(path: Path, kind: str) -> bool:
+    """Whether the name of a file says what it holds: ``tags``, ``returned`` or another kind."""
+    return any(word in _joined(path.stem) for word in _NAMES[kind])
+
+
 def _spellings(name: str) -> list[str]:
     """Return what a name may mean, the whole of it first."""
     tokens = _tokens(name)
@@ -694,6 +739,7 @@ def _spellings(name: str) -> list[str]:
     if "." in name:  # a part of an object: comment.body
         last = "".join(_tokens(name.rpartition(".")[2]))
         made += [last] if last not in _NAMES["plain"] else []
+    made += [word.removesuffix("id") for word in made]  # userid
     singular = [word.removesuffix("s").removesuffix("n") for word in made]
     return [word for word in dict.fromkeys([*made, *singular]) if word]
 
@@ -716,6 +762,7 @@ def _meanings(
                     if (spellings[:1] == [word] if depth == 0 else word in spellings)
                     and _fits(meaning, profiles[n])
                     and (depth == 0 or n not in found.values())
+                    and not (meaning == "rank" and "id" in _tokens(n))
                 ]  # fmt: skip
                 if named:
                     found[meaning] = named[0]
@@ -732,10 +779,9 @@ def _meanings(
             del found["item"]
         else:
             found["item"] = found["id"]
-    stem = _joined(path.stem)
-    for meaning, words in (("user", _NAMES["people"]), ("item", _NAMES["things"])):
+    for meaning, kind in (("user", "people"), ("item", "things")):
         # users.csv may call the user "id".
-        if meaning not in found and "id" in found and any(word in stem for word in map(str, words)):
+        if meaning not in found and "id" in found and called(path, kind):
             found[meaning] = found["id"]
     for ours, theirs in told.items():
         part, dot, meaning = ours.rpartition(".")
@@ -776,7 +822,7 @@ def _profile(values: pl.Series) -> Profile:
         return "empty"
     if lower.is_in([*YES, *NO, *MISSING]).all():
         return "flag"
-    if kept.str.contains(r"^[+-]?\d+(\.0+)?$").all():
+    if kept.str.contains(rf"^[+-]?\d+(\.0+)?$|{PLACE}").all():
         return "whole"
     # Several ids in one cell: "1003 1017 1040"; not 1 234 567.
     ids = kept.str.contains(r"^[\[(]?\w*\d\w*([ ,;|]+\w*\d\w*)*[\])]?$").all()
@@ -796,26 +842,7 @@ def _profile(values: pl.Series) -> Profile:
 
 def _fits(meaning: str, profile: Profile) -> bool:
     """Whether a column of these values can have a meaning that its name suggests."""
-    if meaning == "text":
-        return profile in {"text", "word"}
-    if meaning == "label":
-        return profile in {"text", "word", "list"}
-    if meaning in {"family", "set", "categories", "system", "annotator"}:
-        return profile not in {"list", "number", "time"}
-    if meaning == "items":
-        return profile in {"list", "text", "word"}
-    if meaning == "history":
-        return profile == "list"
-    if meaning in {"truth", "flagged", "present", "outcome"}:
-        graded = profile == "number" and meaning in {"present", "truth"}
-        return graded or profile in {"flag", "whole", "word"}
-    if meaning in {"rating", "score"}:
-        return profile in {"whole", "number", "flag", "empty"}
-    if meaning in {"rank", "yes", "no", "state", "repeat"}:
-        return profile in {"whole", "flag"}
-    if meaning == "time":
-        return profile in {"time", "whole", "number", "word", "text", "empty"}
-    return profile not in {"list", "empty"}
+    return profile in _NAMES["fits"].get(meaning, _NAMES["fits"]["other"])
 
 
 def _wide_lists(columns: Sequence[str]) -> tuple[str, ...]:
@@ -849,7 +876,6 @@ def _role(
     found: Mapping[str, str], profiles: Mapping[str, Profile], path: Path, wide: Sequence[str]
 ) -> str | None:
     stem = _joined(f"{path.parent.name} {path.stem}")
-    own_stem = _joined(path.stem)
     user, item = "user" in found, "item" in found
     listed = len(wide) > 1 or "items" in found
     if user and listed and (not item or found.get("items") == found.get("item")):
@@ -866,7 +892,7 @@ def _role(
         scored = "score" in found and "rating" not in found
         if "rank" in found or (scored and any(word in stem for word in _NAMES["returned"])):
             return "recommendations"
-        return "test" if any(word in own_stem for word in _NAMES["held_out"]) else "interactions"
+        return "test" if called(path, "held_out") else "interactions"
     if user and "rank" in found and not item:
         return "recommendations"
     if "text" in found and not user:
@@ -876,14 +902,14 @@ def _role(
         return "labels"
     if item and "label" in found and found["label"] != found["item"]:
         return "labels"
-    named = any(word in own_stem for word in _NAMES["tags"])
+    named = called(path, "tags")
     if item and flags and (named or 1 < len(flags) == len(profiles) - 1):
         return "labels"
     graded = [n for n, p in profiles.items() if p in {"whole", "number"} and n != found.get("item")]
     if item and named and 1 < len(graded) == len(profiles) - 1:
         return "labels"
     if "id" in found and found["id"] not in (found.get("user"), found.get("item")):
-        if any(name in found for name in ("outcome", "flagged", "score")):
+        if {"outcome", "flagged", "score"} & set(found) or called(path, "decided"):
             return "decisions"
         if not user and not item:
             return "text_groups" if len(profiles) > 1 else None

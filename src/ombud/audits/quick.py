@@ -151,9 +151,10 @@ def _data(
 
 
 def _systems(outputs: Any, kind: str, answers: Answers, roles: list[FileRole]) -> dict[str, Any]:
-    # A mapping of columns is a table; one of names holds systems.
+    # A mapping of columns, or of ids to flags or scores, is a table; one of names holds systems.
     several = isinstance(outputs, Mapping) and not all(
-        isinstance(column, Sequence) and not isinstance(column, str) for column in outputs.values()
+        isinstance(one, Sequence | int | float) and not isinstance(one, str)
+        for one in outputs.values()
     )
     named = dict(outputs) if several else {"audited": outputs}
     made: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from ombud.audits.headers import (
     Answers,
     FileRole,
     Question,
+    called,
     files_in,
     group_columns,
     identity_columns,
@@ -99,7 +100,7 @@ class Start:
             What somebody said about the files.
         """
         folder, answers = Path(folder), answers or Answers()
-        named = [named_role(str(file)) for file in files]
+        named = list(dict.fromkeys(named_role(str(file)) for file in files))
         if not named:
             named = [(None, path) for path in files_in(folder)] if folder.is_dir() else []
         if not named:
@@ -443,8 +444,10 @@ class Start:
                 "there is no file of decisions: the plan asks a list of words that ombud holds; "
                 "name your own moderator (ombud describe recorded, http, sklearn)"
             )
-            flags = [n for role in self.roles if role.role == "texts" for n in role.others]
-            hint = f" Columns of the texts: {', '.join(flags[:12])}." if flags else ""
+            hint = "".join(
+                f" Columns of {role.path.name}: {', '.join(role.others[:12])}."
+                for role in self.roles if role.role in {"texts", "text_groups"} and role.others
+            )  # fmt: skip
             self.asked.append(
                 Question(
                     f"No file holds decisions, which are what is audited.{hint}",
@@ -492,7 +495,11 @@ class Start:
         column, names = role.systems
         if not names:
             reading = {"reading": dict(role.reading)} if role.reading else {}
-            return {_name(role.system or role.path.stem, taken): config | reading}
+            stems = [
+                one.path.stem for one in self.roles if one.role == role.role and not one.system
+            ]
+            folder = f"{role.path.parent.name} " if stems.count(role.path.stem) > 1 else ""
+            return {_name(role.system or folder + role.path.stem, taken): config | reading}
         made: dict[str, Any] = {}
         for name in names:
             own = {"where": {column: name}} if column else {"items": [name]}
@@ -507,12 +514,16 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
     made = list(roles)
     histories = [role for role in made if role.role == "interactions"]
     if len(histories) > 1:
-        # Of several tables of users and items, those with scores are what systems returned.
-        for role in histories:
-            if role.path not in said and "rating" not in role.columns:
-                again = read_role(role.path, "recommendations", answers, role.frame)
-                if "score" in again.columns:
-                    made[made.index(role)] = again
+        # Of several tables of users and items, one is called so, or those with scores are what
+        # systems returned; a column that nothing reads may be the rank of another one.
+        free = [role for role in histories if role.path not in said]
+        ranked = {id(r): read_role(r.path, "recommendations", answers, r.frame) for r in free}
+        returned = [role for role in free if called(role.path, "returned")]
+        scored = [r for r in free if "rating" not in r.columns and "score" in ranked[id(r)].columns]
+        if len(returned) != 1 and not any(r.others for r in histories if r not in scored):
+            returned = scored
+        for role in returned:
+            made[made.index(role)] = ranked[id(role)]
     for role in [one for one in made if one.role == "items" and one.path not in said]:
         # Flags among the facts about items are labels.
         again = read_role(role.path, "labels", answers, role.frame)

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ombud.data.frames import first_rows
+from ombud.data.faults import first_rows, readable
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 
@@ -80,10 +80,8 @@ def open_columns(
     if path.stat().st_size == 0:
         raise DataError(path.name, ["the file is empty (0 bytes); a table with rows was expected"])
     options: dict[str, Any] = {"has_header": header, "separator": separator}
-    try:
+    with readable(path.name):
         result = pl.scan_csv(path, **options).collect_schema()
-    except pl.exceptions.PolarsError as error:
-        raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
     absent = [column for column, _ in columns.values() if not _has(result, column)]
     if absent:
         names = ", ".join(result.names()[:12])

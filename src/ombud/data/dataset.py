@@ -23,7 +23,7 @@ from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.tables import TABLES, TableOptions, read_table_file, read_tables
 from ombud.data.texts import Texts
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 from ombud.files import hash_file
 
 NO_HISTORY = (
@@ -100,6 +100,12 @@ class Dataset:
         return html_table(
             self.card.title or self.card.name, {name: f"{n:,}" for name, n in sizes.items()}
         )
+
+    def need(self, table: str, who: str) -> Any:
+        """Return a table; refuse data without it, in words that name who needs it."""
+        if (found := getattr(self, table)) is None:
+            raise PlanError(f"{who} needs {table}; the data has none")
+        return found
 
     def __post_init__(self) -> None:
         for name, kind in _TABLES.items():

@@ -13,12 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.faults import rows_where
 from ombud.data.frames import (
     FLOAT32_MAX,
     Column,
     Frame,
     MappedFile,
-    first_rows,
     open_frame,
     read_table,
     without_copies,
@@ -107,9 +107,7 @@ class Decisions:
             scores = table["score"].cast(pl.Float32).fill_null(float("nan")).to_numpy()
         outcomes = _outcomes(table, scores, threshold, name)
         key = ["id", "repeat"] if "repeat" in table.columns else ["id"]
-        again = table.with_row_index("row", offset=1).filter(~pl.struct(key).is_first_distinct())
-        if again.height:
-            rows = first_rows(again["row"].head(5).to_list(), again.height)
+        if rows := rows_where(table, ~pl.struct(key).is_first_distinct()):
             raise DataError(
                 name,
                 [
@@ -179,8 +177,7 @@ def _refuse_contradictions(table: pl.DataFrame, outcomes: NDArray[np.int8], name
         return
     flagged = table["flagged"].cast(pl.Int8).fill_null(-1).to_numpy()
     wrong = (flagged >= 0) & (outcomes <= Outcome.FLAGGED) & (flagged != outcomes)
-    if wrong.any():
-        rows = first_rows((np.flatnonzero(wrong)[:5] + 1).tolist(), int(wrong.sum()))
+    if rows := rows_where(table, pl.Series(wrong)):
         fault = f"columns 'outcome' and 'flagged' disagree in {rows}; remove the wrong one"
         raise DataError(name, [fault])
 
@@ -191,9 +188,7 @@ def _outcomes(
     if "outcome" in table.columns:
         known = {outcome.name.lower(): int(outcome) for outcome in Outcome}
         text = table["outcome"].str.to_lowercase()
-        bad = table.with_row_index("row", offset=1).filter(~text.is_in(list(known)))
-        if bad.height:
-            rows = first_rows(bad["row"].head(5).to_list(), bad.height)
+        if rows := rows_where(table, ~text.is_in(list(known))):
             raise DataError(name, [f"column 'outcome' is none of {', '.join(known)} in {rows}"])
         outcomes = text.replace_strict(known, return_dtype=pl.Int8).to_numpy()
         _refuse_contradictions(table, outcomes, name)

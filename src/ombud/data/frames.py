@@ -6,7 +6,8 @@ needed are brought over, once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +17,18 @@ import narwhals as nw
 import polars as pl
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.reading import HALF_CHARACTER, PLAIN, Reading, file_type, note, open_file, reshape
+from ombud.data.faults import HALF_CHARACTER, need_columns, readable, rows_where
+from ombud.data.reading import (
+    PLAIN,
+    Reading,
+    file_type,
+    keyed_rows,
+    nested_columns,
+    note,
+    open_file,
+    reshape,
+    with_nested,
+)
 from ombud.data.values import Kind, lacks_id, understand
 from ombud.errors import DataError
 
@@ -32,9 +44,6 @@ _TYPED = (".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".json")
 # What the last row of a report may be called.
 _TOTALS = ("total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme")
 _RULER = r"^\s*[-+=|: ]{3,}$|^\s*\([0-9]+ rows?\)\s*$"  # as psql prints them
-
-# The reader's own words can hold a whole broken file.
-_LONGEST_FAULT = 300
 
 
 @dataclass(frozen=True)
@@ -93,13 +102,6 @@ class Column:
     unread: bool = False
 
 
-def first_rows(rows: Sequence[int], total: int) -> str:
-    """Return row numbers as words: the first few, and how many there are in all."""
-    shown = ", ".join(str(row) for row in rows[:5])
-    more = ", ..." if total > 5 else ""
-    return f"row{'s' if total != 1 else ''} {shown}{more} ({total:,} in all)"
-
-
 def open_frame(
     frame: Frame, source: str = "", ids: Sequence[str] = (), wanted: Sequence[str] = ()
 ) -> tuple[nw.LazyFrame[Any], str]:
@@ -123,23 +125,25 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
     if isinstance(frame, str | Path):
         name = source or Path(frame).name
         spelled = tuple(file.columns.get(column, column) for column in ids)
-        try:
+        with readable(name):
             lazy = open_file(Path(frame), name, file.reading, (*spelled, *file.reading.items))
-        except pl.exceptions.PolarsError as error:
-            raise DataError(name, [unreadable(error)]) from None
         return nw.from_native(lazy), name
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):
         try:
-            frame = pl.DataFrame(frame)
+            keyed = keyed_rows(frame) if all(re.search(r"\d", str(key)) for key in frame) else []
+            frame = pl.DataFrame(keyed or frame, infer_schema_length=None)
         except UnicodeEncodeError:
             raise DataError(name, [HALF_CHARACTER]) from None
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
-        return nw.from_native(frame).lazy(), name
-    except UnicodeEncodeError:
-        raise DataError(name, [HALF_CHARACTER]) from None
+        with readable(name):
+            opened = nw.from_native(frame)
+            if isinstance(opened, nw.DataFrame) and _holds_nested(opened):
+                native = opened.lazy().collect(backend="polars").to_native().lazy()
+                opened = nw.from_native(with_nested(native, name))
+            return opened.lazy(), name
     except TypeError:
         fault = (
             f"a {type(frame).__name__} is not a table; give a path, or a pandas, Polars, Arrow, "
@@ -148,23 +152,22 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
         raise DataError(name, [fault]) from None
 
 
-def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.LazyFrame[Any]:
+def _holds_nested(frame: nw.DataFrame[Any]) -> bool:
+    """Whether cells hold lists and objects, or words for them, that only Polars can open."""
     try:
+        start: pl.DataFrame = frame.head(64).lazy().collect(backend="polars").to_native()
+    except Exception:  # of mixed values; the error comes where the column is read
+        return False
+    return bool(nested_columns(start)) or any(d.is_nested() for d in start.schema.values())
+
+
+def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.LazyFrame[Any]:
+    with readable(name):
         lazy = _with_parts(lazy, [*file.columns.values(), *file.reading.labels])
         found = lazy.collect_schema().names()
-    except pl.exceptions.PolarsError as error:
-        raise DataError(name, [unreadable(error)]) from None
     theirs_of = {ours: _nearest(theirs, found, name) for ours, theirs in file.columns.items()}
-    absent = {ours: theirs for ours, theirs in theirs_of.items() if theirs not in found}
-    if absent:
-        names = ", ".join(found)
-        raise DataError(
-            name,
-            [
-                f"column {theirs!r}, which is said to be {ours!r}, is missing (found: {names})"
-                for ours, theirs in absent.items()
-            ],
-        )
+    said = {theirs: f", which is said to be {ours!r}," for ours, theirs in theirs_of.items()}
+    need_columns(name, said, found)
     given = set(theirs_of.values())
     # A column that happens to have the name of another one's meaning gives way to it.
     kept = [column for column in found if column not in given and column not in theirs_of]
@@ -182,21 +185,13 @@ def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.La
     return nw.from_native(reshape(native, reading, name))
 
 
-def parts_of(name: str, dtype: Any) -> dict[str, nw.Expr]:
+def parts_of(name: str, dtype: Any, value: nw.Expr | None = None) -> dict[str, nw.Expr]:
     """Return what an object in a column holds, by its path: ``user.id``."""
-    if not isinstance(dtype, nw.Struct):
-        return {}
     made: dict[str, nw.Expr] = {}
-    for one in dtype.fields:
-        inner = nw.col(name).struct.field(one.name)
-        made[f"{name}.{one.name}"] = inner
-        if isinstance(one.dtype, nw.Struct):
-            deeper = parts_of(one.name, one.dtype)
-            for path in deeper:
-                expression = inner
-                for step in path.split(".")[1:]:
-                    expression = expression.struct.field(step)
-                made[f"{name}.{path}"] = expression
+    for one in dtype.fields if isinstance(dtype, nw.Struct) else ():
+        path = f"{name}.{one.name}"
+        made[path] = (nw.col(name) if value is None else value).struct.field(one.name)
+        made |= parts_of(path, one.dtype, made[path])
     return made
 
 
@@ -258,13 +253,6 @@ def unreadable_names(found: Sequence[str]) -> list[str]:
     return [f"the name of column {name[:40]!r} is not UTF-8" for name in wrong[:3]]
 
 
-def unreadable(error: Exception) -> str:
-    """Return why a file is no table, in the reader's words, of which there may be many."""
-    text = " ".join(str(error).split())
-    more = "" if len(text) <= _LONGEST_FAULT else "..."
-    return f"it cannot be read as a table: {text[:_LONGEST_FAULT]}{more}"
-
-
 def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.DataFrame:
     """Return the named columns of a frame or file as a Polars frame, checked.
 
@@ -284,7 +272,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     """
     ids = [column.name for column in columns if column.kind == "id"]
     lazy, name = open_frame(frame, source, ids, [column.name for column in columns])
-    try:
+    with readable(name, others=not lazy.implementation.is_polars()):
         result = lazy.collect_schema()
         faults = _missing(columns, result.names())
         present = [column for column in columns if column.name in result.names()]
@@ -295,19 +283,6 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         present = [column for column in present if column not in mixed]
         selected = lazy.select([column.name for column in present])
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
-    except UnicodeEncodeError:
-        raise DataError(name, [HALF_CHARACTER]) from None
-    except (
-        pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
-    ) as error:  # fmt: skip
-        raise DataError(name, [unreadable(error)]) from None
-    except DataError:
-        raise
-    except Exception as error:
-        # DuckDB and Spark have errors of their own, and need not be there to be named.
-        if lazy.implementation.is_polars():
-            raise
-        raise DataError(name, [unreadable(error)]) from error
     file, reading, setting, headers = _source_of(frame)
     spelled = file is not None and file_type(file)[0] not in _TYPED
     if spelled and present:
@@ -329,9 +304,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     if present and table.height == 0 and table.width:
         faults.append("the table has no rows")
     present = [column for column in present if column.name in table.columns]
-    counts = _count_faults(table, present) if present else {}
-    for column in present:
-        faults += _faults_of(column, table, counts)
+    faults += _faults(present, table)
     if faults:
         raise DataError(name, faults)
     return table.with_columns(_cast(column, table.schema[column.name]) for column in present)
@@ -354,7 +327,8 @@ def without_odd_rows(
     column. `headers` has, by name of a column here, its name in the file.
     """
     words = [c for c in table.columns if table.schema[c] == pl.String]
-    first = next((c for c in ids or table.columns[:1] if c in words), None)
+    filled = [c for c in table.columns if table[c].null_count() < table.height][:1]
+    first = next((c for c in ids or filled if c in words), None)
     if first is None or table.width == 1:
         return table
     others = pl.all_horizontal(pl.col(c).is_null() for c in table.columns if c != first)
@@ -373,7 +347,8 @@ def without_odd_rows(
     if len(words) == table.width:
         named = headers or {}
         odd["repeated header rows"] = pl.all_horizontal(
-            pl.col(c).str.strip_chars().str.to_lowercase() == named.get(c, c).strip().lower()
+            pl.col(c).str.strip_chars(" \t\ufeff").str.to_lowercase()
+            == named.get(c, c).strip().lower()
             for c in words
         )
     found = table.select(**{what: condition.fill_null(False) for what, condition in odd.items()})
@@ -412,32 +387,6 @@ def _missing(columns: Sequence[Column], found: Sequence[str]) -> list[str]:
     return faults
 
 
-def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, int]:
-    """Count missing and out-of-range values of all columns in one pass."""
-    wanted = {}
-    for column in columns:
-        value = pl.col(column.name)
-        dtype = table.schema[column.name]
-        wanted[f"{column.name}:null"] = value.null_count()
-        if dtype.is_float():
-            wanted[f"{column.name}:nan"] = value.is_nan().sum()
-            wanted[f"{column.name}:infinite"] = value.is_infinite().sum()
-        if column.kind == "flag" and dtype.is_integer():
-            wanted[f"{column.name}:flag"] = (~value.is_in([0, 1])).sum()
-        if column.kind == "count" and _is_wide(dtype):
-            wanted[f"{column.name}:large"] = (value > _LARGEST).sum()
-        if dtype.is_numeric() and column.low is not None:
-            wanted[f"{column.name}:low"] = (value < column.low).sum()
-        if dtype.is_numeric() and column.high is not None:
-            above = value > column.high
-            # Polars sorts NaN above every number.
-            wanted[f"{column.name}:high"] = (
-                above.and_(value.is_not_nan()) if dtype.is_float() else above
-            ).sum()
-    counts = table.select(**wanted)
-    return {key: int(counts[key][0] or 0) for key in wanted}
-
-
 def _is_wide(dtype: pl.DataType) -> bool:
     """Whether whole numbers of a type may not fit into 64 signed bits."""
     return dtype.is_integer() and dtype not in {
@@ -445,27 +394,43 @@ def _is_wide(dtype: pl.DataType) -> bool:
     }  # fmt: skip
 
 
-def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> list[str]:
-    wrong = _wrong_type(column, table.schema[column.name])
-    if wrong:
-        return [f"column {column.name!r}: {wrong}"]
-    value = pl.col(column.name)
-    checks: dict[str, tuple[Callable[[], pl.Expr], str]] = {
-        "null": (value.is_null, "missing"),
-        "nan": (value.is_nan, "not a number (NaN)"),
-        "infinite": (value.is_infinite, "infinite"),
-        "low": (lambda: value < column.low, f"below {column.low}"),
-        "flag": (lambda: ~value.is_in([0, 1]), "neither 0 nor 1"),
-        "large": (lambda: value > _LARGEST, f"above {_LARGEST:,}"),
-        "high": (lambda: (value > column.high).and_(value.is_not_nan()), f"above {column.high}"),
-    }
-    faults = []
-    for key, (condition, text) in checks.items():
-        total = counts.get(f"{column.name}:{key}", 0)
-        if total and not (column.nullable and key in {"null", "nan"}):
-            rows = table.select((condition().arg_true() + 1).head(5)).to_series().to_list()
-            faults.append(f"column {column.name!r} is {text} in {first_rows(rows, total)}")
-    return faults
+def _faults(columns: Sequence[Column], table: pl.DataFrame) -> list[str]:
+    """Return what is wrong with columns: their types, or the values of some rows."""
+    wrong = {c.name: text for c in columns if (text := _wrong_type(c, table.schema[c.name]))}
+    checks = [
+        (column.name, text, condition)
+        for column in columns
+        for text, condition in _checks(column, table.schema[column.name]).items()
+        if column.name not in wrong
+    ]
+    totals = table.select(**{str(i): check[2].sum() for i, check in enumerate(checks)})
+    faults = {name: [f"column {name!r}: {text}"] for name, text in wrong.items()}
+    for (name, text, condition), total in zip(checks, totals.row(0) if checks else (), strict=True):
+        if total:
+            shown = f"column {name!r} is {text} in {rows_where(table, condition)}"
+            faults.setdefault(name, []).append(shown)
+    return [fault for column in columns for fault in faults.get(column.name, ())]
+
+
+def _checks(column: Column, dtype: pl.DataType) -> dict[str, pl.Expr]:
+    """Return what a value of a column must not be."""
+    value, made = pl.col(column.name), {}
+    if not column.nullable:
+        made["missing"] = value.is_null()
+    if dtype.is_float():
+        made |= {} if column.nullable else {"not a number (NaN)": value.is_nan()}
+        made["infinite"] = value.is_infinite()
+    if dtype.is_numeric() and column.low is not None:
+        made[f"below {column.low}"] = value < column.low
+    if column.kind == "flag" and dtype.is_integer():
+        made["neither 0 nor 1"] = ~value.is_in([0, 1])
+    if column.kind == "count" and _is_wide(dtype):
+        made[f"above {_LARGEST:,}"] = value > _LARGEST
+    if dtype.is_numeric() and column.high is not None:
+        # Polars sorts NaN above every number.
+        number = value.is_not_nan() if dtype.is_float() else pl.lit(True)
+        made[f"above {column.high}"] = (value > column.high) & number
+    return made
 
 
 _LARGEST = 2**63 - 1

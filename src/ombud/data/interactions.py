@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table, seconds_of
+from ombud.data.faults import rows_where
+from ombud.data.frames import Column, Frame, read_table, seconds_of
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError
 
@@ -151,7 +152,9 @@ class Interactions:
         matrix = _matrix(rows, columns, data.astype(np.float32, copy=False), users, items)
         if matrix.nnz < table.height:
             if duplicates == "error":
-                raise DataError(name, [_repeats(table)])
+                again = rows_where(table, ~pl.struct("user", "item").is_first_distinct())
+                fault = f"the same user and item again in {again}; remove them, or choose "
+                raise DataError(name, [f"{fault}duplicates='last', 'mean' or 'median'"])
             before = table.height
             reason = f"the same user and item again (duplicates={duplicates!r})"
             table = _merge(table, duplicates)
@@ -263,17 +266,6 @@ def _matrix(
         matrix.indices = matrix.indices.astype(np.int32, copy=False)
         matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
     return matrix
-
-
-def _repeats(table: pl.DataFrame) -> str:
-    again = table.with_row_index("row", offset=1).filter(
-        ~pl.struct("user", "item").is_first_distinct()
-    )
-    text = first_rows(again["row"].head(5).to_list(), again.height)
-    return (
-        f"the same user and item again in {text}; remove them, or choose "
-        "duplicates='last', 'mean' or 'median'"
-    )
 
 
 def _merge(table: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:

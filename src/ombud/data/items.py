@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.data.frames import Column, Frame, first_rows, open_frame, read_table
+from ombud.data.faults import rows_where
+from ombud.data.frames import Column, Frame, open_frame, read_table
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
@@ -88,9 +89,7 @@ class Items:
             Column(f"{c}{_STATUS}", "category", required=False, nullable=True) for c in attributes
         ]
         table = read_table(frame, columns, source)
-        again = table.with_row_index("row", offset=1).filter(~pl.col("item").is_first_distinct())
-        if again.height:
-            rows = first_rows(again["row"].head(5).to_list(), again.height)
+        if rows := rows_where(table, ~pl.col("item").is_first_distinct()):
             raise DataError(name, [f"the same item again in {rows}; one row for each is expected"])
         values, status = {}, {}
         for attribute in attributes:

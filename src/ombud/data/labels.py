@@ -12,7 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table, without_copies
+from ombud.data.faults import rows_where
+from ombud.data.frames import Column, Frame, read_table, without_copies
 from ombud.data.ids import Vocabulary
 from ombud.data.label_errors import LabelErrors, Transport
 from ombud.errors import DataError, PlanError
@@ -467,19 +468,12 @@ def _read(
     if not {"yes", "no"} & set(table.columns):  # rows of votes may be those of several people
         table, copies = without_copies(table, "labels")
         exclusions = (*exclusions, *copies)
-    again = table.with_row_index("row", offset=1).filter(
-        ~pl.struct("item", "label").is_first_distinct()
-    )
-    if again.height:
-        rows = first_rows(again["row"].head(5).to_list(), again.height)
+    if rows := rows_where(table, ~pl.struct("item", "label").is_first_distinct()):
         raise DataError(name, [f"the same item and label again in {rows}; keep one row for each"])
     if table["label"].null_count() == table.height:
         raise DataError(name, ["no row names a label"])
-    blank = table.with_row_index("row", offset=1).filter(
-        pl.col("label").str.strip_chars().str.len_bytes() == 0
-    )
-    if blank.height:  # an estimate without a label is one over all of them
-        rows = first_rows(blank["row"].head(5).to_list(), blank.height)
+    # An estimate without a label is one over all of them.
+    if rows := rows_where(table, pl.col("label").str.strip_chars() == ""):
         raise DataError(name, [f"column 'label' is an empty word in {rows}"])
     return table, exclusions
 

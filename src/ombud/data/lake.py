@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as fs
 from numpy.typing import NDArray
 
+from ombud.data.faults import need_columns
 from ombud.data.ids import hash_ids
 from ombud.errors import DataError, OmbudError, require
 from ombud.files import is_plain_file
@@ -233,14 +234,8 @@ class LakeTable:
             raise DataError(self.told, faults[:3] + more)
         back = {theirs: ours for ours, theirs in self.columns.items()}
         types = {field.name: field.type for field in data.schema}
-        absent = {ours: theirs for ours, theirs in self.columns.items() if theirs not in types}
-        if absent:
-            names = ", ".join(types)
-            told = [
-                f"column {t!r}, which is said to be {o!r}, is missing (found: {names})"
-                for o, t in absent.items()
-            ]
-            raise DataError(self.told, told)
+        said = {t: f", which is said to be {ours!r}," for ours, t in self.columns.items()}
+        need_columns(self.told, said, list(types))
         return {back.get(name, name): kind for name, kind in types.items()}
 
     def count(self) -> int:

@@ -14,6 +14,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import os
 import re
 import tomllib
@@ -30,6 +31,7 @@ import numpy as np
 import polars as pl
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.faults import HALF_CHARACTER, need_columns
 from ombud.errors import DataError, PlanError
 from ombud.files import is_plain_file
 from ombud.registry import hint
@@ -62,7 +64,6 @@ WORDS: dict[str, tuple[str, ...]] = {
 """Words for what a cell means: the file says what each list is for."""
 MISSING, MISSING_GROUPS, GRADES = WORDS["missing"], WORDS["missing_groups"], WORDS["grades"]
 YES, NO = WORDS["yes"], WORDS["no"]
-HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
@@ -160,7 +161,7 @@ class Reading:
                 made[key] = (value,) if isinstance(value, str) else tuple(map(str, value))
             elif key in {"separator", "encoding", "split"} and not isinstance(value, str):
                 problems.append(f"{place}: {key} is {value!r}; expected a string")
-            elif key == "yes_from" and type(value) not in {int, float}:
+            elif key == "yes_from" and not (type(value) in {int, float} and math.isfinite(value)):
                 problems.append(f"{place}: {key} is {value!r}; expected a number")
             elif key in known:
                 made[key] = value
@@ -182,6 +183,16 @@ class Reading:
 
 PLAIN = Reading()
 """Everything is detected."""
+
+
+def word_of(cell: Any) -> Any:
+    """Return cells of a column, or an expression of them, as words that can be compared.
+
+    Of an answer in several lines, such as that of Llama Guard, the first one counts.
+    """
+    first = cell.cast(pl.String).str.strip_chars().str.extract(r"^([^\r\n]*)")
+    return first.str.strip_chars().str.to_lowercase()
+
 
 _NOTES: ContextVar[list[Exclusion] | None] = ContextVar("notes", default=None)
 
@@ -223,6 +234,8 @@ class _Layout:
     """Whether the file must be re-encoded in memory."""
     columns: int = 0
     """How many columns its first row has."""
+    rewritten: bool = False
+    """Whether only Python's csv module cuts its lines into cells."""
 
 
 def file_type(path: Path) -> tuple[str, str]:
@@ -272,7 +285,47 @@ def open_file(path: Path, name: str, reading: Reading, spelled: tuple[str, ...])
         ending in {"", ".txt"} and (content or start).lstrip()[:1] in {b"{", b"["}
     ):
         return _open_json(path, name, content, reading)
-    return _open_csv(path, name, content, reading, spelled)
+    return with_nested(_open_csv(path, name, content, reading, spelled), name)
+
+
+def nested_columns(start: pl.DataFrame) -> list[str]:
+    """Return the columns that seem to hold JSON or Python lists, by the first rows."""
+    some = start.select(pl.col(pl.String).str.contains(r"^\s*[\[({]").any())
+    # In files of ombud's own, this column holds JSON that `Decisions` reads.
+    return [one.name for one in some if one[0] and one.name != "categories"]
+
+
+def with_nested(lazy: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Return a table whose cells of JSON, or of Python lists, are lists and objects."""
+    for column in nested_columns(lazy.head(64).collect()):
+        cells = lazy.select(column).collect().to_series().to_list()
+        made = [_nested(cell) for cell in cells]
+        if all(
+            new is not None or not (cell or "").strip()
+            for cell, new in zip(cells, made, strict=True)
+        ):
+            found = _frame_of_rows([{column: one} for one in made], name).collect()
+            lazy = lazy.with_columns(found.to_series())
+            note(name, f"cells of column {column!r} hold lists or objects", "assumed/nested")
+    return lazy
+
+
+def _nested(cell: str | None) -> Any:
+    """Return the list or object that a cell holds; None for other words."""
+    try:
+        try:
+            found = json.loads(cell or "")
+        except ValueError:  # as Python and numpy print it
+            plain = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", (cell or "").strip())
+            found = ast.literal_eval(re.sub(r"(['\"])\s+(['\"])", r"\1, \2", plain))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    if not isinstance(found, list | tuple | set):
+        return found if isinstance(found, dict) else None
+    pairs = [one for one in found if isinstance(one, list | tuple) and len(one) == 2]
+    if pairs and len(pairs) == len(found):  # items with their scores
+        return [{"item": item, "score": score} for item, score in pairs]
+    return sorted(found) if isinstance(found, set) else list(found)
 
 
 def _packing(start: bytes) -> str:
@@ -306,6 +359,7 @@ def _unpack(path: Path, packed: str, *state: int) -> tuple[bytes, str]:
                 one for one in archive.infolist()
                 if not one.is_dir() and not one.filename.startswith("__MACOSX/")
                 and Path(one.filename).suffix.lower() in ENDINGS
+                and not re.match("(?i)(read_?me|licen[cs]e)", Path(one.filename).name)
             ]  # fmt: skip
             if len(inside) != 1:
                 some = ", ".join(one.filename for one in inside[:5]) or "none"
@@ -350,6 +404,8 @@ def _open_csv(
     if layout.whole:
         raw = content or _bounded_file(path, name)
         source = _decoded(raw, layout, name)
+        if layout.rewritten:
+            source, layout = _rewritten(source, layout, name), replace(layout, skipped=0)
     _note_layout(name, layout, reading)
     if layout.header is False and not reading.names:
         note(name, "the first row holds values, so the file has no header", "assumed/no-header")
@@ -463,9 +519,52 @@ def _layout(sample: bytes, path: Path, reading: Reading, encoding: str) -> _Layo
         {line.count("\t") for line in body[:50]}
     )
     whole = plain.lower().replace("_", "-") not in {"utf-8", "utf8", "ascii", "utf-8-sig"}
-    whole = whole or encoding == "utf-8-damaged" or len(separator) != 1 or returns
+    rewritten = quoted and len(separator) == 1 and not _cut_alike(lines[skipped:], separator)
+    whole = whole or encoding == "utf-8-damaged" or len(separator) != 1 or returns or rewritten
     columns = len(rows[0]) if rows else 0
-    return _Layout(separator, encoding, skipped, header, quoted, returns, whole, columns)
+    return _Layout(separator, encoding, skipped, header, quoted, returns, whole, columns, rewritten)
+
+
+def _cut_alike(lines: list[str], separator: str) -> bool:
+    """Whether Polars cuts lines into the cells that Python's csv module finds."""
+    reader = csv.reader((line + "\n" for line in lines), delimiter=separator)
+    try:
+        found = [(row, reader.line_num) for row in reader]
+    except csv.Error:
+        return True
+    if len(found) < 3:
+        return True
+    text = "\n".join(lines[: found[-2][1]])  # the last row of a sample may be cut
+    try:
+        cells = pl.read_csv(text.encode(), separator=separator, has_header=False,
+                            infer_schema=False, quote_char='"')  # fmt: skip
+    except pl.exceptions.PolarsError:
+        return False
+    rows = [row for row, _ in found[:-1] if any(row)]
+    return len(rows) == sum(map(any, cells.iter_rows())) and len(rows[0]) == cells.width
+
+
+def _rewritten(raw: bytes, layout: _Layout, name: str) -> bytes:
+    """Return a table whose quotes and empty last cells Polars does not read, in plain CSV.
+
+    Quotes within a cell may stand alone or behind a backslash.
+    """
+    text = raw.decode().split("\n", layout.skipped)[-1]
+    forms: list[dict[str, Any]] = [{}, {"escapechar": "\\", "doublequote": False}]
+    for form in forms:
+        reader = csv.reader(io.StringIO(text), delimiter=layout.separator, **form)
+        try:
+            rows = [row for row in reader if any(row)]
+        except csv.Error as error:
+            raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
+        width = len(rows[0])
+        long = any(any(row[width:]) for row in rows)
+        if all(len(row) == width for row in rows) if form else not long:
+            made = io.StringIO(newline="")
+            csv.writer(made, delimiter=layout.separator).writerows(row[:width] for row in rows)
+            return made.getvalue().encode()
+    fault = f"found more fields than the {width} of the header; put cells that hold "
+    raise DataError(name, [f"{fault}{layout.separator!r} in quotes"])
 
 
 def _cells(lines: list[str], separator: str) -> list[list[str]]:
@@ -517,7 +616,18 @@ def _titles(body: list[str], separator: str) -> int:
     # A frame's header has no name for the index: it is no title.
     index = any(len(row) > 1 and not row[0].strip() and all(row[1:]) for row in rows[:above])
     few = max(counts[:above], default=0) <= 1 and not index
-    return above if common > 1 and above <= 10 and few else 0
+    titles = above if common > 1 and above <= 10 and few else 0
+    first, names, *values = rows[titles:]
+    # Merged cells above the header leave others empty; names are where values are numbers.
+    full = len(first) == len(names) and not all(first) and all(names) and len(values) > 1
+    return titles + (full and any(
+        not _is_number(name) and all(map(_is_number, column))
+        for name, *column in zip(names, *values, strict=False)
+    ))  # fmt: skip
+
+
+def _is_number(cell: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?[\d.,:/ -]+", cell.strip()))
 
 
 def _holds_values(rows: list[list[str]]) -> bool:
@@ -525,7 +635,7 @@ def _holds_values(rows: list[list[str]]) -> bool:
     first = [cell.strip() for cell in rows[0]]
     if [cell for cell in first if cell] == [str(n) for n in range(sum(map(bool, first)))]:
         return False  # a matrix was saved: its columns are numbered from 0
-    numbers = [bool(re.fullmatch(r"[-+]?[\d.,:/ -]+", cell)) for cell in first]
+    numbers = [_is_number(cell) for cell in first]
     if any(re.search(r"[A-Za-z]", cell) for cell in first):
         # Words that come again in their column are values: 17,violence,0.
         words = [i for i, cell in enumerate(first) if cell and not numbers[i]]
@@ -610,7 +720,7 @@ def _open_json(path: Path, name: str, content: bytes, reading: Reading) -> pl.La
         quote_char=None, infer_schema=False, glob=False,
     )  # fmt: skip
     has_nan = _check_lines(lines, name)
-    if has_nan:
+    if has_nan or first == b"[":
         found = lines.filter(pl.col("line").str.strip_chars() != "").collect()["line"]
         return _frame_of_rows([_loads(line, name) for line in found.to_list()], name)
     return pl.scan_ndjson(content or path, infer_schema_length=None)
@@ -619,21 +729,17 @@ def _open_json(path: Path, name: str, content: bytes, reading: Reading) -> pl.La
 def _check_lines(lines: pl.LazyFrame, name: str) -> bool:
     """Refuse what a JSON reader would change in silence; return whether a number is NaN."""
     line = pl.col("line")
+    half = line.str.replace_all(_PAIR, "").str.contains(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
     faults = lines.select(
         long=(line.str.len_bytes() > MAX_RECORD).any(),
-        half=(
-            line.str.replace_all(_PAIR, "").str.contains(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-        ).any(),
+        half=half.any(),
         deep=(line.str.count_matches(r"[\[{]") > MAX_DEPTH).any(),
         nan=line.str.contains(r"[:\[,]\s*(NaN|-?Infinity)\s*[,}\]]").any(),
     ).collect()
     if faults["long"][0]:
         raise DataError(name, [f"a line has more than {MAX_RECORD >> 20} MB"])
     if faults["half"][0]:
-        where = lines.with_row_index("row", offset=1).filter(
-            line.str.replace_all(_PAIR, "").str.contains(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-        )
-        first = where.head(1).collect()["row"][0]
+        first = lines.with_row_index("row", offset=1).filter(half).head(1).collect()["row"][0]
         raise DataError(name, [f"line {first}: {HALF_CHARACTER}"])
     if faults["deep"][0]:
         many = lines.filter(line.str.count_matches(r"[\[{]") > MAX_DEPTH).collect()["line"]
@@ -690,10 +796,12 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
     if re.search(rb"\\u[dD][89a-fA-F]", re.sub(_PAIR.encode(), b"", raw)):
         raise DataError(name, [HALF_CHARACTER])
     if isinstance(found, Mapping):
-        if keyed := _keyed_rows(found):
+        if keyed := keyed_rows(found):
             if "id" in keyed[0] or len(keyed[0]) == 2:
                 note(name, "the keys of the object are ids", "assumed/json-keys")
             return keyed
+        if {"columns", "data"} <= set(found) <= {"columns", "data", "index", "schema"}:
+            return [dict(zip(found["columns"], row, strict=False)) for row in found["data"]]
         inner = [value for value in found.values() if isinstance(value, list)]
         if len(inner) == 1 and inner[0] and isinstance(inner[0][0], Mapping):
             note(name, "rows are taken from the list in the object", "assumed/json-list")
@@ -704,7 +812,7 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
     return found if isinstance(found, list) else [found]
 
 
-def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
+def keyed_rows(found: Mapping[Any, Any]) -> list[Any]:
     """Return one row per key of ``{user: [items]}`` or ``{id: {...}}``; none of other objects."""
     values = list(found.values())
     if len(values) > 1 and all(isinstance(one, Mapping) for one in values):
@@ -714,7 +822,7 @@ def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
     if len(values) > 2 and all(isinstance(one, Mapping) for one in values):
         common = set(values[0]).intersection(*values[1:])
         return [{"id": key, **one} for key, one in found.items()] if common else []
-    keys = all(re.search(r"\d", key) for key in found)
+    keys = all(re.search(r"\d", str(key)) for key in found)
     if len(values) > 2 and keys and all(isinstance(one, float | int | str) for one in values):
         kind = "flagged" if isinstance(values[0], str) or {*values} <= {0, 1} else "score"
         return [{"id": key, kind: one} for key, one in found.items()]
@@ -724,13 +832,17 @@ def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
             return [{"user": key, "items": one} for key, one in found.items()]
         if not parts or any(isinstance(part, Mapping | list) for part in parts):
             return []
-        if not any(re.search(r"\d", key) for key in found) and len(set(map(len, values))) > 1:
+        unlike = len(set(map(len, values))) > 1
+        if unlike and not any(re.search(r"\d", str(key)) for key in found):
             # {"violence": [17, 4]}: by label, the items that have it.
             return [{"item": part, "label": key} for key, one in found.items() for part in one]
         if len(values) < 3:
             return []
         # Names without digits that come again are labels of items: {17: ["violence", "gore"]}.
-        words = all(isinstance(part, str) and not re.search(r"\d", part) for part in parts)
+        # Lists of recommendations are mostly of one length.
+        words = unlike and all(
+            isinstance(part, str) and not re.search(r"\d", part) for part in parts
+        )
         if words and len(set(parts)) <= len(parts) / 2:
             return [{"item": key, "labels": one} for key, one in found.items()]
         if keys:
@@ -745,19 +857,16 @@ def read_json(path: Path, name: str) -> list[Any]:
     """
     packed = file_type(path)[1]
     raw = _unpacked(path, name, packed) if packed else _bounded_file(path, name)
-    if _depth(raw.decode("utf-8", "replace")) > MAX_DEPTH:
-        raise DataError(name, [_TOO_DEEP])
-    text = raw.decode("utf-8-sig", "replace").strip()
-    try:
-        found = json.loads(text)
-        if isinstance(found, Mapping):
-            return _keyed_rows(found) or [found]
-        return found if isinstance(found, list) else [found]
-    except ValueError:
-        return [_loads(line, name) for line in text.split("\n") if line.strip()]
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    rows = _json_rows(raw, name)
+    return (
+        [_loads(line, name) for line in raw.split(b"\n") if line.strip()] if rows is None else rows
+    )
 
 
 def _frame_of_rows(rows: list[Any], name: str) -> pl.LazyFrame:
+    if rows and all(isinstance(row, list) for row in rows):
+        rows = [{"output": row} for row in rows]  # all labels of each text, as a pipeline returns
     if not all(isinstance(row, Mapping) for row in rows):
         fault = "it cannot be read as a table: expected to contain JSON objects, one for each row"
         raise DataError(name, [fault])
@@ -777,12 +886,7 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     """
     schema = lazy.collect_schema()
     named = [*(column for column, _ in reading.where), *reading.labels, *reading.items]
-    absent = [column for column in named if column not in schema]
-    if absent:
-        some = ", ".join(schema.names()[:12])
-        faults = [f"column {c!r}, which [data.reading] names, is missing (found: {some})"
-                  for c in absent]  # fmt: skip
-        raise DataError(name, faults)
+    need_columns(name, dict.fromkeys(named, ", which [data.reading] names,"), schema.names())
     if reading.numbered:
         lazy = lazy.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
     for column, value in reading.where:
@@ -797,10 +901,15 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     if reading.split:
         unit, column = ("item", "label") if "item" in schema else ("id", "group")
         cell = pl.col(column)
-        if not isinstance(schema.get(column), pl.List):
+        nested = schema.get(column)
+        if isinstance(nested, pl.List) and isinstance(nested.inner, pl.Struct):
+            names = [one.name for one in nested.inner.fields]
+            called = next((n for n in ("name", "label", "tag") if n in names), names[-1])
+            lazy = lazy.with_columns(cell.list.eval(pl.element().struct.field(called)))
+        elif not isinstance(nested, pl.List):
             cells = cell.str.strip_chars(" []").str.split(reading.split)
             lazy = lazy.with_columns(cells.alias(column))
-        lazy = lazy.explode(column).with_columns(cell.str.strip_chars(" \t\"'"))
+        lazy = lazy.explode(column).with_columns(cell.cast(pl.String).str.strip_chars(" \t\"'"))
         blank = cell.str.len_bytes() == 0
         lazy = lazy.with_columns(pl.when(blank).then(None).otherwise(cell).alias(column))
         named_too = cell.is_not_null().any().over(unit)
@@ -829,7 +938,7 @@ def _wide_labels(lazy: pl.LazyFrame, reading: Reading, others: list[str]) -> pl.
     )
     if texts:
         return lazy.drop("_name").rename({"_said": "label"})
-    word = pl.col("_said").str.strip_chars().str.to_lowercase()
+    word = word_of(pl.col("_said"))
     if kept == ["id"]:
         yes = word.is_in([one.lower() for one in reading.yes] or list(YES))
         return lazy.filter(yes).select("id", group="_name").unique(maintain_order=True)
@@ -854,7 +963,7 @@ def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
         return lazy.unique(["item", "label"], maintain_order=True)  # several applied it
     if vote not in names:
         raise DataError(name, [f"votes need a column {vote!r} with what each annotator said"])
-    word = pl.col(vote).cast(pl.String).str.strip_chars().str.to_lowercase()
+    word = word_of(pl.col(vote))
     yes = [one.lower() for one in reading.yes] or list(YES)
     no = [one.lower() for one in reading.no] or list(NO)
     said = {"yes": word.is_in(yes), "no": word.is_in(no)}
@@ -885,8 +994,7 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
         order = {c: i for i, c in enumerate(items)}
         rows = rows.with_columns(pl.col("place").replace_strict(order, return_dtype=pl.Int32))
         rows = rows.sort("row", "place").select("user", "item")
-        word = pl.col("item").str.strip_chars().str.to_lowercase()
-        return rows.filter(~word.is_in([*MISSING_GROUPS, *_PADDING]))
+        return rows.filter(~word_of(pl.col("item")).is_in([*MISSING_GROUPS, *_PADDING]))
     (column,) = items
     dtype = schema[column]
     if isinstance(dtype, pl.List | pl.Array):
@@ -900,38 +1008,14 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
             names = lazy.collect_schema().names()
             ids = next((n for n in names if n in {"item", "item_id", "id", "itemId"}), names[1])
             lazy = lazy.rename({ids: "item"}) if ids != "item" else lazy
+            if isinstance(held := lazy.collect_schema()["item"], pl.Struct):
+                one = next((f.name for f in held.fields if f.name == "id"), held.fields[0].name)
+                lazy = lazy.with_columns(pl.col("item").struct.field(one).alias("item"))
         elif column != "item":
             lazy = lazy.rename({column: "item"})
         return lazy.filter(~pl.col("item").cast(pl.String).is_in(_PADDING))
-    pairs = pl.col(column).str.contains(r"^\s*[\[(]\s*[\[({]")
-    if lazy.select(pairs.any()).collect().item():
-        form = pl.List(pl.Struct({"item": pl.String, "score": pl.Float64}))
-        lazy = lazy.select("user", pl.col(column).map_elements(_pairs, return_dtype=form))
-        return _lists(lazy, items, lazy.collect_schema())
     cells = pl.col(column).str.strip_chars().str.strip_chars("[](){}")
     mark = cells.str.extract(r"([,|;])").fill_null(" ")
     lazy = lazy.select("user", item=cells.str.split(mark)).explode("item")
     lazy = lazy.with_columns(pl.col("item").str.strip_chars(" \t\"'"))
     return lazy.filter(~pl.col("item").is_in(["", *_PADDING]))
-
-
-def _pairs(cell: str) -> list[dict[str, Any]]:
-    """Return items and scores of a cell such as ``[(17, 0.9), (4, 0.7)]``, or of objects in it."""
-    try:
-        try:
-            found = json.loads(cell)
-        except ValueError:
-            found = ast.literal_eval(re.sub(r"np\.\w+\(([^()]*)\)", r"\1", cell))
-        made = [
-            (one.get("item", one.get("item_id", one.get("id"))), one.get("score"))
-            if isinstance(one, Mapping)
-            else (one[0], one[1] if len(one) > 1 else None)
-            for one in found
-        ]
-        rows = [{"item": str(i), "score": None if s is None else float(s)} for i, s in made]
-    except (SyntaxError, ValueError, TypeError, LookupError, MemoryError, RecursionError):
-        rows = [{"item": "None"}]
-    if any(row["item"] == "None" for row in rows):
-        fault = f"a list holds {cell[:60]!r}; items, or pairs of item and score, were expected"
-        raise DataError("recommendations", [fault])
-    return rows

@@ -12,15 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import (
-    FLOAT32_MAX,
-    Column,
-    Frame,
-    MappedFile,
-    first_rows,
-    read_table,
-    without_copies,
-)
+from ombud.data.faults import rows_where
+from ombud.data.frames import FLOAT32_MAX, Column, Frame, MappedFile, read_table, without_copies
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.reading import PLAIN, Reading, note
 from ombud.errors import DataError
@@ -69,17 +62,16 @@ class Recommendations:
         leaves none out: of ranks 10, 20, ..., 100 the first ten are not known. Without it, lists
         are ordered by `score`, highest first (ties by row), and without both, by row.
         """
-        columns = [
-            Column("user", "id"),
-            Column("item", "id"),
-            Column("rank", "count", required=False, low=0),
-            Column("score", "number", required=False, low=-FLOAT32_MAX, high=FLOAT32_MAX),
-        ]
-        table = read_table(frame, columns, source)
+        score = Column("score", "number", False, -FLOAT32_MAX, FLOAT32_MAX, nullable=True)
+        rank = Column("rank", "count", required=False, low=0)
+        table = read_table(frame, [Column("user", "id"), Column("item", "id"), rank, score], source)
         name = source or (str(frame) if isinstance(frame, str) else "recommendations")
         reading = _source_reading(frame)
         table = _from_first_rank(table, name, reading)
         if "rank" not in table.columns and "score" in table.columns:
+            none = pl.col("score").cast(pl.Float64).fill_nan(None).is_null()
+            if lost := rows_where(table, none):  # beside a rank, LensKit leaves scores out
+                raise DataError(name, [f"column 'score' is missing in {lost}"])
             scored, highest = table.select("score").with_row_index("row"), reading.best != "lowest"
             order = scored.sort("score", descending=highest, maintain_order=True)["row"].to_numpy()
         else:
@@ -108,12 +100,12 @@ class Recommendations:
                 once = MappedFile(kept, reading=Reading(best=reading.best))
                 made = cls.from_frame(once, source=name)
                 return replace(made, exclusions=(*copies, *made.exclusions))
-            raise DataError(name, _list_faults(table.with_row_index("row", offset=1)))
+            raise DataError(name, _list_faults(table))
         scores = None
         exclusions: tuple[Exclusion, ...] = ()
         if "score" in table.columns:
             scores = np.full(items.shape, np.nan, dtype=np.float32)
-            scores[rows, place] = table["score"].to_numpy()
+            scores[rows, place] = table["score"].cast(pl.Float32).to_numpy()
             exclusions = _against_rank(scores, name) if "rank" in table.columns else ()
         return cls(users.ids, items, catalogue, scores, exclusions)
 
@@ -256,9 +248,8 @@ def _from_first_rank(table: pl.DataFrame, name: str, reading: Reading) -> pl.Dat
             note(name, "ranks start with 0", "assumed/first-rank")
         return table.with_columns(pl.col("rank") + 1)
     if lowest == 0:
-        rows = table.with_row_index("row", offset=1).filter(pl.col("rank") < 1)["row"]
-        shown = first_rows(rows.head(5).to_list(), len(rows))
-        raise DataError(name, [f"column 'rank' is below 1 in {shown}"])
+        below = rows_where(table, pl.col("rank") < 1)
+        raise DataError(name, [f"column 'rank' is below 1 in {below}"])
     return table
 
 
@@ -286,20 +277,19 @@ def _list_faults(table: pl.DataFrame) -> list[str]:
     """Return what is wrong with lists of which an item or a place comes twice, or is left out."""
     faults = []
     for key, text in (("item", "recommends an item again"), ("rank", "has a rank again")):
-        if key in table.columns:
-            again = table.filter(~pl.struct("user", key).is_first_distinct())
-            if again.height:
-                where = first_rows(again["row"].to_list(), again.height)
-                faults.append(
-                    f"a user's list {text} in {where}; keep one row for each. If the file holds "
-                    "lists of several days or systems, read one: --read recommendations.where="
-                    "COLUMN=VALUE of ombud audit, or where in [systems.NAME.reading]"
-                )
+        twice = (
+            ~pl.struct("user", key).is_first_distinct() if key in table.columns else pl.lit(False)
+        )
+        if where := rows_where(table, twice):
+            faults.append(
+                f"a user's list {text} in {where}; keep one row for each. If the file holds "
+                "lists of several days or systems, read one: --read recommendations.where="
+                "COLUMN=VALUE of ombud audit, or where in [systems.NAME.reading]"
+            )
     if "rank" in table.columns and not faults:
-        beyond = table.filter(pl.col("rank") > pl.len().over("user"))
+        beyond = rows_where(table, pl.col("rank") > pl.len().over("user"))
         faults.append(
-            f"a rank is larger than the length of its list in "
-            f"{first_rows(beyond['row'].to_list(), beyond.height)}, so places before it "
+            f"a rank is larger than the length of its list in {beyond}, so places before it "
             "are left out; rank every list 1, 2, 3, ..., or leave the column 'rank' out "
             "where the rows stand in order"
         )

@@ -7,20 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.faults import readable
 from ombud.data.frames import (
     Column,
     Frame,
     MappedFile,
     open_frame,
     read_table,
-    unreadable,
     unreadable_names,
     without_copies,
 )
@@ -121,12 +120,8 @@ _FORM_COLUMNS = ("state", "yes", "no", "present", "group", "set", "user", "id")
 
 def _columns(path: Frame) -> list[str]:
     lazy, name = open_frame(path, wanted=_FORM_COLUMNS)
-    try:
+    with readable(name):
         found = list(lazy.collect_schema().names())
-    except (
-        pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
-    ) as error:  # fmt: skip
-        raise DataError(name, [unreadable(error)]) from None
     if faults := unreadable_names(found):
         raise DataError(name, faults)
     return found

@@ -12,7 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table, without_copies
+from ombud.data.faults import rows_where
+from ombud.data.frames import Column, Frame, read_table, without_copies
 from ombud.errors import DataError
 
 # The sum of both sides must fit 32 bits.
@@ -93,9 +94,7 @@ class Texts:
         copies: list[Exclusion] = []
         if "id" in table.columns:
             table, copies = without_copies(table, "texts")
-            again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
-            if again.height:
-                rows = first_rows(again["row"].head(5).to_list(), again.height)
+            if rows := rows_where(table, ~pl.col("id").is_first_distinct()):
                 fault = f"column 'id' repeats an id with other values in {rows}"
                 raise DataError(name, [f"{fault}; keep one row for each text"])
         else:

@@ -11,7 +11,19 @@ from typing import Literal
 
 import polars as pl
 
-from ombud.data.reading import GRADES, MISSING, MISSING_GROUPS, NO, PLAIN, WORDS, YES, Reading, note
+from ombud.data.faults import rows_where
+from ombud.data.reading import (
+    GRADES,
+    MISSING,
+    MISSING_GROUPS,
+    NO,
+    PLAIN,
+    WORDS,
+    YES,
+    Reading,
+    note,
+    word_of,
+)  # fmt: skip
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
@@ -64,6 +76,10 @@ def understand(
             return _from_spelled(digits.zip_with(number, values), source, name)
         return _from_spelled(values, source, name) if spelled else Understood(values)
     if kind in {"number", "count"}:
+        places = values.str.extract(PLACE) if kind == "count" else values
+        if places.null_count() == values.null_count() and not places.equals(values):
+            note(source, f"{name}: #1, 1. and 1st are read as 1", "assumed/places")
+            values = places
         made = _numbers(values, reading, source, name, setting)
         if kind == "count" and not made.faults:
             made = _whole(made.values, made, name)
@@ -153,6 +169,8 @@ def _from_spelled(values: pl.Series, source: str, name: str) -> Understood:
     return Understood(made)
 
 
+PLACE = r"(?i)^\s*(?:#|no\.?|nr\.?|n[º°]|top|rank|place)?\s*(\d+)(?:\.|st|nd|rd|th|º|ª|er|e)?\s*$"
+"""How people write a place in a list: #1, No. 2, 3rd."""
 _DECIMAL_COMMA = r"^[+-]?(\d+|[1-9]\d{0,2}([. ]\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 _DECIMAL_POINT = r"^[+-]?(\d+|[1-9]\d{0,2}([, ']\d{3})+)(\.\d+)?([eE][+-]?\d+)?$"
 
@@ -209,15 +227,10 @@ def _numbers(
     made = made if made.null_count() < direct.null_count() else direct
     wrong = made.is_null() & clean.is_not_null()
     if wrong.any():
-        rows = (wrong.arg_true() + 1).head(5).to_list()
-        total = int(wrong.sum())
         odd_words = clean.filter(wrong).unique(maintain_order=True).head(3)
         some = ", ".join(repr(word[:30]) for word in odd_words)
-        shown_rows = ", ".join(map(str, rows)) + (", ..." if total > 5 else "")
-        fault = (
-            f"{name}: holds {some}, which are not numbers; numbers were expected "
-            f"(row{'s' if total != 1 else ''} {shown_rows}; {total:,} in all)"
-        )
+        where = rows_where(wrong.to_frame(), wrong)
+        fault = f"{name}: holds {some}, which are not numbers; numbers were expected in {where}"
         return Understood(values, [fault])
     made = made * scale if scale != 1.0 else made
     return Understood(made.rename(values.name))
@@ -232,7 +245,7 @@ def _whole(values: pl.Series, made: Understood, name: str) -> Understood:
 
 
 def _flags(values: pl.Series, reading: Reading, source: str, name: str, setting: str) -> Understood:
-    clean = values.str.strip_chars().str.to_lowercase()
+    clean = word_of(values)
     yes = {word.strip().lower() for word in reading.yes}
     no = {word.strip().lower() for word in reading.no}
     missing = ({word.strip().lower() for word in reading.missing} | {*MISSING}) - yes - no
@@ -324,39 +337,33 @@ def _times(values: pl.Series, reading: Reading, source: str, name: str, setting:
     clean = _without_missing(values, MISSING)
     frame = pl.DataFrame({"v": clean})
     made = frame.select(iso_time(pl.col("v"))).to_series()
-    if made.null_count() == clean.null_count():
+    short = clean.str.contains(r"^\d{1,3}-").any()  # 3-4-24 is no day of the year 3
+    if made.null_count() == clean.null_count() and not short:
         return Understood(made.rename(values.name))
     numbers = clean.cast(pl.Float64, strict=False)
     if numbers.null_count() == clean.null_count():
         return _epoch(numbers.rename(values.name), reading, source, name, setting)
-    parts = frame.select(
-        pl.col("v").str.extract_groups(r"^(\d{1,2})([/.-])(\d{1,2})[/.-](\d{4}|\d{2})\b").alias("p")
-    ).unnest("p")
-    first, mark, second, year = (parts.to_series(i) for i in range(4))
-    if first.null_count() == clean.null_count() and len(first.drop_nulls()):
-        day = int(first.cast(pl.Int32).max() or 0) > 12  # type: ignore[arg-type]
-        month = int(second.cast(pl.Int32).max() or 0) > 12  # type: ignore[arg-type]
-        order: str = reading.dates
-        if day and month and not order:
-            fault = f"{name}: some dates have the day first and some the month; write all one way"
-            return Understood(values, [fault])
-        dotted = set(mark.drop_nulls().unique()) == {"."}
-        if not order and not day and not month and not dotted:
-            example = clean.drop_nulls()[0]
-            fault = (
-                f"{name}: {example!r} can have the day or the month first; set dates = "
-                f'"day-first" or "month-first" in {setting}'
-            )
-            return Understood(values, [fault])
-        if not order:
-            order = "month-first" if month else "day-first"
-            shown = "the day first" if order == "day-first" else "the month first"
-            note(source, f"{name}: dates have {shown}", f"assumed/{order}")
-        short = int(year.str.len_chars().max() or 4) == 2  # type: ignore[arg-type]
-        sep = mark.drop_nulls()[0]
-        base = sep.join(("%d", "%m") if order == "day-first" else ("%m", "%d"))
-        base += sep + ("%y" if short else "%Y")
-        made = _parsed(frame, [base + clock for clock in _CLOCK])
+    year = "%y" if clean.str.contains(r"^\d+[/.-]\d+[/.-]\d\d\b").any() else "%Y"
+    orders = {
+        order: _parsed(frame, [mark.join((*parts, year)) + c for mark in "/.-" for c in _CLOCK])
+        for order, parts in (("day-first", ("%d", "%m")), ("month-first", ("%m", "%d")))
+    }
+    fits = [order for order, one in orders.items() if one.null_count() == clean.null_count()]
+    dotted = bool(clean.str.contains(".", literal=True).all())
+    if len(fits) == 2 and not (reading.dates or dotted):
+        fault = (
+            f"{name}: {clean.drop_nulls()[0]!r} can have the day or the month first; set dates = "
+            f'"day-first" or "month-first" in {setting}'
+        )
+        return Understood(values, [fault])
+    if fits:
+        chosen = reading.dates or fits[0]
+        if not reading.dates:
+            note(source, f"{name}: dates have the {chosen.replace('-', ' ')}", f"assumed/{chosen}")
+        made = orders[chosen]
+    elif pl.select(pl.coalesce(*orders.values())).to_series().null_count() == clean.null_count():
+        fault = f"{name}: some dates have the day first and some the month; write all one way"
+        return Understood(values, [fault])
     else:
         made = _parsed(
             frame,
@@ -366,11 +373,7 @@ def _times(values: pl.Series, reading: Reading, source: str, name: str, setting:
         )
     wrong = made.is_null() & clean.is_not_null()
     if wrong.any():
-        rows = (wrong.arg_true() + 1).head(5).to_list()
-        total = int(wrong.sum())
-        shown = ", ".join(map(str, rows)) + (", ..." if total > 5 else "")
-        plural = "s" if total != 1 else ""
-        fault = f"{name} is no date (2024-12-31) in row{plural} {shown} ({total:,} in all)"
+        fault = f"{name} is no date (2024-12-31) in {rows_where(wrong.to_frame(), wrong)}"
         return Understood(values, [fault])
     return Understood(made.rename(values.name))
 

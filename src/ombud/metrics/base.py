@@ -27,7 +27,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError, ResultError
 from ombud.metrics.engine.comparisons import Comparisons, Needs
 from ombud.metrics.engine.label_uncertainty import LabelDraws
-from ombud.stats.estimate import Estimate, TippingPoint
+from ombud.stats.estimate import Estimate, ReasonCode, TippingPoint
 from ombud.stats.statistics import Statistic
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
@@ -108,6 +108,13 @@ class Rows:
                     f"column {name!r} has shape {values.shape}; "
                     f"({len(self.ids)} units, {len(self.labels)} labels) was expected"
                 )
+
+    def why_undefined(self, label: str) -> tuple[ReasonCode, str] | None:
+        """Return why there is no number for a label; None if there is one."""
+        if self.undefined:
+            return "lists-too-short", self.undefined
+        unlabeled = self.details.get(label, {}).get("undefined")
+        return ("no-labels", str(unlabeled)) if unlabeled else None
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per unit, with a column ``name|label`` for each column and label."""

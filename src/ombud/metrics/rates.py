@@ -12,7 +12,7 @@ from ombud.metrics.engine.text_rows import (
     HAPPENINGS,
     Happening,
     TextMetric,
-    max_score,
+    measure_scores,
     measure_texts,
     was_undecided,
 )
@@ -172,11 +172,4 @@ class MedianScore(TextMetric):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the score of each text that should not be flagged."""
-        return measure_texts(
-            outputs,
-            data,
-            lambda decisions: max_score(decisions, self.categories, self.title),
-            among=self.among,
-            needed="score",
-            families=self.families,
-        )
+        return measure_scores(self, outputs, data)

@@ -18,7 +18,6 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.signs import weight
@@ -113,9 +112,7 @@ class LabelDisagreement(Options, audits.Analysis):
     def analyze(self, context: audits.Context) -> audits.AnalysisResult:
         """Return disputes by label, and the share of disputed items in lists and histories."""
         data, outputs, settings = context.data, context.outputs, context.settings
-        labels = data.labels
-        if labels is None:
-            raise PlanError("label-disagreement needs labels; the data has none")
+        labels: Labels = data.need("labels", "label-disagreement")
         if labels.yes is None or labels.no is None:
             reason = "they were applied, not voted on: nobody can be seen to disagree"
             count = len(labels.names)
@@ -258,9 +255,7 @@ class RaterAgreement(Options, audits.Analysis):
     def analyze(self, context: audits.Context) -> audits.AnalysisResult:
         """Return the rates of every moderator, by agreement and against soft labels."""
         data, outputs, settings = context.data, context.outputs, context.settings
-        texts = data.texts
-        if texts is None:
-            raise PlanError("rater-agreement needs texts; the data has none")
+        texts: Texts = data.need("texts", "rater-agreement")
         if texts.yes is None or texts.no is None:
             reason = "there are no votes of raters (columns yes and no) to see who disagrees"
             gone = Exclusion(KEY, "texts", len(texts), reason, len(texts))

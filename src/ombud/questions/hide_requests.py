@@ -206,8 +206,7 @@ class HideRequestLeak(ListMetric):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return, for each user with a standing request, the places that leak and all places."""
-        if data.labels is None:
-            raise PlanError("request-leak needs labels; the data has none")
+        labels: Labels = data.need("labels", "request-leak")
         if not isinstance(outputs, Recommendations):
             raise PlanError("request-leak measures recommendations, not a moderator's decisions")
         requests = Requests.from_frame(str(self.path))
@@ -223,10 +222,10 @@ class HideRequestLeak(ListMetric):
             places + 1,
             np.full(len(rows), when),
         )
-        pairs = pairs_of(requests, shown, data.labels, at_once=True)
+        pairs = pairs_of(requests, shown, labels, at_once=True)
         kept = pairs.filter(pairs["delay"] >= self.older_than * DAY)
         asked = len(set(requests.users.tolist()))
-        measured = rows_of(kept, data.labels.names)
+        measured = rows_of(kept, labels.names)
         lost = asked - len(measured.ids)
         reason = "they have no list, or no request that stands at that time"
         gone = Exclusion("requests", "users who asked", lost, reason, asked)
@@ -284,14 +283,13 @@ class HideRequestAnalysis(Options, audits.Analysis):
     def analyze(self, context: audits.Context) -> audits.AnalysisResult:
         """Return leak rates after and before requests, by label and delay, with their bounds."""
         data, settings = context.data, context.settings
-        if data.labels is None:
-            raise PlanError("the analysis 'requests' needs labels; the data has none")
+        labels: Labels = data.need("labels", "the analysis 'requests'")
         requests = Requests.from_frame(str(self.requests))
         shown = self._shown()
-        pairs = pairs_of(requests, shown, data.labels)
+        pairs = pairs_of(requests, shown, labels)
         after = pairs.filter(pl.col("delay") > 0)
         past = pairs.filter((pl.col("delay") < 0) & (pl.col("delay") >= -self.before * DAY))
-        names = data.labels.names
+        names = labels.names
         estimates = self._two_sides(after, past, data, settings)
         if after.height:
             bound = self._engine({"": rows_of(after, names, as_yes=True)}, data, settings)

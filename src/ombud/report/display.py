@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"
 _MARKS_IN_A_ROW = 3
+
+
+def templates_of(package: str, shown: Callable[[str], str]) -> Any:
+    """Return the templates of a package; `shown` is applied to all that is not markup."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    return Environment(
+        loader=PackageLoader(package, "templates"),
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else shown(str(value)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def visible(text: str) -> str:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from ombud.report import charts
-from ombud.report.display import visible
+from ombud.report.display import templates_of, visible
 from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict, same_topic
 
 _SHOWN = 3
@@ -144,7 +144,6 @@ def _resource(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
 
     def words(text: Any) -> Markup:
@@ -159,17 +158,7 @@ def _environment() -> Any:
                 made += escape(visible(part))
         return made
 
-    def shown(value: Any) -> Any:
-        return value if isinstance(value, Markup) else visible(str(value))
-
-    environment = Environment(
-        loader=PackageLoader("ombud.report", "templates"),
-        autoescape=True,
-        finalize=shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of("ombud.report", visible)
     environment.filters |= {
         "words": words,
         "trusted": Markup,

@@ -193,17 +193,8 @@ def alpha_estimate(
     name = metric or f"Krippendorff's alpha ({measurement})"
     n = int(np.count_nonzero(~np.isnan(values[:, 0])))
     if np.isnan(statistic.point(values)):
-        reason = (
-            "all ratings are equal, so nothing could disagree" if n else "no unit has two ratings"
-        )
-        return Estimate.undefined(
-            reason_code="no-variation" if n else "no-units",
-            metric=name,
-            reason=reason,
-            n=n,
-            level=level,
-            **about,
-        )
+        why = ("no unit has two ratings", "all ratings are equal, so nothing could disagree")
+        return _nothing(n, *why, metric=name, level=level, **about)
     return estimate(
         values,
         statistic,
@@ -215,6 +206,13 @@ def alpha_estimate(
         replicates=replicates,
         **about,
     )
+
+
+def _nothing(n: int, no_units: str, no_variation: str, **about: Any) -> Estimate:
+    """Return why agreement is undefined: without ratings, or because all are the same."""
+    if n:
+        return Estimate.undefined(reason_code="no-variation", reason=no_variation, n=n, **about)
+    return Estimate.undefined(reason_code="no-units", reason=no_units, n=n, **about)
 
 
 Weights = Literal["none", "linear", "quadratic"]
@@ -340,19 +338,8 @@ def kappa_estimate(
     n = int(np.count_nonzero(known_rows(values)))
     kappa = statistic.point(values)
     if np.isnan(kappa):
-        reason = (
-            "both raters used one category only, so agreement by chance is complete"
-            if n
-            else "no unit has both ratings"
-        )
-        return Estimate.undefined(
-            reason_code="no-variation" if n else "no-units",
-            metric=name,
-            reason=reason,
-            n=n,
-            level=level,
-            **about,
-        )
+        alike = "both raters used one category only, so agreement by chance is complete"
+        return _nothing(n, "no unit has both ratings", alike, metric=name, level=level, **about)
     if method != "large-sample":
         if rng is None:
             raise ValueError(f"method is {method!r}, which draws at random: give rng")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -74,19 +73,25 @@ def read_saved(
     """
     if {"outcome", "flagged"} & set(columns):
         return None
-    if isinstance(frame, list | tuple) or (isinstance(frame, str | Path) and _is_json(frame)):
-        records = list(frame) if isinstance(frame, list | tuple) else read_json(Path(frame), name)
-        found = _from_records(records, columns, reading, threshold, name)
-        if found is not None or isinstance(frame, list | tuple):
-            return found
-    return _from_table(frame, columns, reading, threshold, name)
+    if isinstance(frame, list | tuple):
+        records = list(frame)
+    elif isinstance(frame, str | Path) and _is_json(frame):
+        records = read_json(Path(frame), name)
+    else:
+        plain = replace(reading, items=(), labels=(), split="")
+        lazy, _ = open_frame(MappedFile(frame, reading=plain))
+        try:
+            schema = lazy.collect_schema().to_polars()
+        except Exception:  # the error comes where the table is read
+            return None
+        if not replies_in(schema) and saved_form(schema.names()) not in {"pipeline", "classes"}:
+            return None
+        records = lazy.collect(backend="polars").to_native().to_dicts()
+    return _from_records(records, columns, reading, threshold, name) if records else None
 
 
 def _is_json(frame: str | Path) -> bool:
     return file_type(Path(frame))[0] in {".json", ".jsonl", ".ndjson"} and Path(frame).is_file()
-
-
-# --- records -----------------------------------------------------------------------------------
 
 
 def _from_records(
@@ -96,23 +101,25 @@ def _from_records(
     threshold: float | None,
     name: str,
 ) -> SavedOutput | None:
-    if not records:
-        return None
     first = records[0]
-    if isinstance(first, Mapping) and len(records) == 1 and _lists_of_classes(first):
-        rows = [dict(zip(first, row, strict=True)) for row in zip(*first.values(), strict=True)]
-        return _from_table(pl.DataFrame(rows), columns, reading, threshold, name)
     if isinstance(first, list):
         return _nested(records, list(range(1, len(records) + 1)), "row", reading, threshold, name)
     if not isinstance(first, Mapping):
         return None
     results = first.get("results")
     if len(records) == 1 and isinstance(results, list) and len(results) > 1:
-        records = [{"model": first.get("model"), "results": [one]} for one in results]
+        records = results
     ids, key = _ids(records, columns)
     inner = [_reply(record) for record in records]
     if isinstance(inner[0], list) and inner[0] and "label" in inner[0][0]:
         return _nested(inner, ids, key, reading, threshold, name)
+    form = saved_form([*inner[0]]) if isinstance(inner[0], Mapping) else ""
+    if form in {"pipeline", "classes"} and "score" in columns:
+        return None
+    if form == "pipeline" and isinstance(inner[0]["label"], str | None):
+        return _nested([[one] for one in inner], ids, key, reading, threshold, name)
+    if form == "classes":
+        return _classes(inner, ids, key, threshold, name)
     reader = _reader(inner, threshold, name)
     if reader is None:
         return None
@@ -134,13 +141,6 @@ def _from_records(
     return SavedOutput(replace(made, exclusions=exclusions_of(answers)), key)
 
 
-def _lists_of_classes(record: Mapping[str, Any]) -> bool:
-    return bool(record) and all(
-        isinstance(values, list) and len(values) == len(next(iter(record.values())))
-        for values in record.values()
-    )
-
-
 def _ids(records: Sequence[Any], columns: Mapping[str, str]) -> tuple[list[Any], Key]:
     """Return the ids of records: those of the texts, or numbers of rows."""
     if "id" in columns:
@@ -148,7 +148,7 @@ def _ids(records: Sequence[Any], columns: Mapping[str, str]) -> tuple[list[Any],
     for name in ("custom_id", "text_id", "comment_id"):
         if all(isinstance(r, Mapping) and name in r for r in records):
             return [record[name] for record in records], "id"
-    for name in ("input", "text", "comment", "comment_text"):
+    for name in ("input", "input_text", "text", "comment", "comment_text"):
         if all(isinstance(r, Mapping) and isinstance(r.get(name), str) for r in records):
             return [record[name] for record in records], "text"
     # A reply's own id (modr-...) is no id of a text: only one beside the reply is.
@@ -157,18 +157,33 @@ def _ids(records: Sequence[Any], columns: Mapping[str, str]) -> tuple[list[Any],
     return list(range(1, len(records) + 1)), "row"
 
 
+_REPLIES = ("response", "reply", "body", "output", "outputs", "result", "prediction", "predictions")
+
+
+def replies_in(schema: pl.Schema) -> str:
+    """Return the column that holds the labels of each text, as a pipeline returns them."""
+    for name in _REPLIES:
+        dtype = schema.get(name)
+        inner = dtype.inner if isinstance(dtype, pl.List) else dtype
+        if isinstance(inner, pl.Struct) and {"label", "score"} <= {f.name for f in inner.fields}:
+            return name
+    return ""
+
+
 def _reply(record: Any) -> Any:
     """Return the reply within a record: as it is, or under the keys that tools put it."""
-    for name in ("response", "reply", "body", "output", "outputs", "result"):
+    for name in _REPLIES:
         if isinstance(record, Mapping) and name in record:
             return _reply(record[name])
-    return record
+    bare = isinstance(record, Mapping) and {"categories", "category_scores"} <= {*record}
+    return {"model": "", "results": [record]} if bare else record
 
 
 def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
     """Return the function that reads replies of the service that these are from."""
     reply = next((one for one in inner if isinstance(one, Mapping)), {})
-    if "results" in reply and isinstance(reply["results"], list):
+    results = reply.get("results")
+    if isinstance(results, list) and results and {"category_scores", "categories"} & {*results[0]}:
         from ombud.systems.moderators.openai import OpenAIModeration
 
         return OpenAIModeration(name=name).read
@@ -214,6 +229,9 @@ def _nested(
     name: str,
 ) -> SavedOutput:
     """Return outputs of a pipeline with ``top_k=None``: all labels of each text."""
+    if all(len(row) == 1 for row in rows):
+        best = pl.DataFrame([row[0] for row in rows], infer_schema_length=None)
+        return _top_labels(best, np.array(ids), key, reading, threshold, name)
     tables = [{str(e["label"]): float(e["score"]) for e in row} for row in rows]
     labels = sorted({label for table in tables for label in table})
     yes = flagged_labels(labels, reading, name)
@@ -265,43 +283,25 @@ def flagged_labels(labels: Sequence[str], reading: Reading, name: str) -> list[s
     return yes
 
 
-# --- tables ------------------------------------------------------------------------------------
-
-
-def _from_table(
-    frame: Frame, columns: Mapping[str, str], reading: Reading, threshold: float | None, name: str
-) -> SavedOutput | None:
-    lazy, _ = open_frame(MappedFile(frame, reading=replace(reading, items=(), labels=(), split="")))
-    try:
-        names = lazy.collect_schema().names()
-    except Exception:  # the error comes where the table is read
-        return None
-    if {"outcome", "flagged"} & set(names):
-        return None
-    classes = [one for one in DETOXIFY if one in names]
-    form = "" if "score" in columns else saved_form(names)
-    if form not in {"pipeline", "classes"}:
-        return None
-    pipeline = form == "pipeline"
-    if pipeline and lazy.collect_schema()["label"] != nw.String:
-        return None
-    table: pl.DataFrame = lazy.collect(backend="polars").to_native()
-    text = next((c for c in ("input_text", "text", "comment_text", "comment") if c in names), None)
-    own = columns.get("id", "id")
-    key: Key = "id" if own in names else "text" if text else "row"
-    ids = np.arange(1, table.height + 1)
-    if key != "row":
-        ids = table[own if key == "id" else str(text)].to_numpy()
-    if pipeline:
-        return _top_labels(table, ids, key, reading, threshold, name)
+def _classes(
+    rows: Sequence[Mapping[str, Any]],
+    ids: Sequence[Any],
+    key: Key,
+    threshold: float | None,
+    name: str,
+) -> SavedOutput:
+    """Return outputs with a score for each class, as of Detoxify: the first one decides."""
     if threshold is None:
         fault = "there are scores but no decisions; give the threshold at which to flag"
         raise DataError(name, [fault])
-    matrix = table.select(pl.col(c).cast(pl.Float32) for c in classes).to_numpy()
-    scores = matrix[:, 0].astype(np.float32)
+    classes = [one for one in DETOXIFY if one in rows[0]]
+    cells = {one: [row[one] for row in rows] for one in classes}
+    matrix = pl.DataFrame(cells, strict=False).cast(pl.Float32).to_numpy()
+    scores = matrix[:, 0]
     note(name, f"the score is column {classes[0]!r}", "assumed/score-column")
-    outcomes = (scores >= threshold).astype(np.int8)
-    return SavedOutput(Decisions(ids, outcomes, scores, tuple(classes), matrix), key)
+    outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), scores >= threshold)
+    made = Decisions(np.array(ids), outcomes.astype(np.int8), scores, tuple(classes), matrix)
+    return SavedOutput(made, key)
 
 
 def _top_labels(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from ombud.errors import DataError, OmbudError, RegistryError
+from ombud.files import read_utf8
 from ombud.taxonomy.resources import (
     data_folder,
     find_versioned,
@@ -471,11 +472,7 @@ def read_taxonomy(path: str | PathLike[str]) -> Taxonomy:
         The file.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(str(file), [f"byte {error.start}: not UTF-8; save it as UTF-8"]) from None
-    return _parse(text, str(file))
+    return _parse(read_utf8(file), str(file))
 
 
 def _parse(text: str, source: str) -> Taxonomy:

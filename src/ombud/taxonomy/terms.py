@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ombud.errors import DataError
+from ombud.files import read_utf8
 from ombud.taxonomy.model import load_taxonomy
 from ombud.taxonomy.resources import (
     find_versioned,
@@ -146,12 +147,7 @@ def read_terms(
     """
     if isinstance(source, str | PathLike):
         file = Path(source)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            fault = f"byte {error.start}: not UTF-8; save the file as UTF-8"
-            raise DataError(str(file), [fault]) from None
-        return _parse_csv(text, name or file.name, taxonomy)
+        return _parse_csv(read_utf8(file), name or file.name, taxonomy)
     import narwhals as nw
 
     frame = nw.from_native(source, eager_only=True)

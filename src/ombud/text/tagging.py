@@ -30,13 +30,6 @@ from ombud.text.swaps import ENGLISH
 _tags: WeakKeyDictionary[Texts, dict[tuple[Any, ...], IdentityTags]] = WeakKeyDictionary()
 
 
-def texts_of(data: Dataset, what: str) -> Texts:
-    """Return the texts of a data set, or say that there are none."""
-    if data.texts is None:
-        raise PlanError(f"{what} needs texts; the data has none")
-    return data.texts
-
-
 def terms_of(terms: str, path: Path | str = "") -> TermList:
     """Return a term list that comes with ombud, or that of a file."""
     return read_terms(path) if path else load_terms(terms)
@@ -49,7 +42,7 @@ def tags_of(
 
     `punctuation` are, in published mode, for some data sets the characters that become spaces.
     """
-    texts = texts_of(data, "identity tagging")
+    texts: Texts = data.need("texts", "identity tagging")
     known = _tags.setdefault(texts, {})
     special = dict(punctuation or {}) if mode == "published" else {}
     key = (tuple(terms.terms), mode, tuple(sorted(special.items())))
@@ -63,7 +56,7 @@ def tags_of(
 
 def _with_punctuation(tags: IdentityTags, data: Dataset, special: dict[str, str]) -> IdentityTags:
     """Return the tags with those of some data sets made with other punctuation."""
-    texts = texts_of(data, "identity tagging")
+    texts: Texts = data.need("texts", "identity tagging")
     sets = texts.sets
     if sets is None:
         sets = np.full(len(texts), data.card.name, dtype=object)
@@ -113,7 +106,7 @@ def identity_groups(
     sub_identities
         Whether each sub-identity, such as ``women/female``, is a group of its own too.
     """
-    texts = texts_of(data, "identity tagging")
+    texts: Texts = data.need("texts", "identity tagging")
     tags = tags_of(data, terms, mode, punctuation)
     attributes = tuple(ATTRIBUTES.get(group, group) for group in tags.groups)
     names, members = tags.groups, tags.membership
@@ -188,7 +181,7 @@ STATED = "groups_stated_by"
 
 def stated_texts(data: Dataset) -> NDArray[np.bool_]:
     """Return which texts are of a data set whose source states groups."""
-    texts = texts_of(data, "identity tagging")
+    texts: Texts = data.need("texts", "identity tagging")
     if data.text_groups is None:
         return np.zeros(len(texts), dtype=bool)
     told = data.card.facts.get(STATED)
@@ -204,7 +197,7 @@ def stated_texts(data: Dataset) -> NDArray[np.bool_]:
 
 def with_stated(data: Dataset) -> Dataset:
     """Return the data with a card that says which data sets state groups themselves."""
-    texts = texts_of(data, "identity tagging")
+    texts: Texts = data.need("texts", "identity tagging")
     stated = stated_texts(data)
     if texts.sets is None:
         told = data.card.name if stated.any() else ""

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.requests import Request
@@ -24,7 +24,7 @@ from ombud.app.errors import AppError, NotAllowedError
 from ombud.app.people import Session, session_of
 from ombud.app.project import Project
 from ombud.app.web.security import Guesses
-from ombud.report.display import visible
+from ombud.report.display import templates_of, visible
 
 _T = TypeVar("_T")
 _HOME = {"rater": "/rate", "reviewer": "/review", "lead": "/project"}
@@ -202,18 +202,6 @@ def _moment(seconds: float | None) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    def shown(value: Any) -> Any:
-        if isinstance(value, Markup):
-            return value
-        return shown_text(str(value))
-
-    environment = Environment(
-        loader=PackageLoader("ombud.app", "templates"),
-        autoescape=True,
-        finalize=shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment: Environment = templates_of("ombud.app", shown_text)
     environment.filters |= {"markdown": _markdown, "percent": _percent, "moment": _moment}
     return environment

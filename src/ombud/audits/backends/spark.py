@@ -490,8 +490,6 @@ def _parts(whole: pl.DataFrame, columns: Columns) -> dict[str, pl.DataFrame]:
         if missing := rows.to_series(0).null_count():
             fault = f"column {rows.columns[0]!r} is missing in {missing:,} rows or more"
             raise DataError(name, [fault])
-        if "rank" in rows.columns and name.startswith("lists/"):
-            rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
         result[name] = rows
     return result
 

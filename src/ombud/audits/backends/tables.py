@@ -44,6 +44,10 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
+def _is_place(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))  # whole ones, as of pandas
+
+
 def _is_flag(kind: pa.DataType) -> bool:
     return bool(pa.types.is_boolean(kind) or pa.types.is_integer(kind))
 
@@ -51,7 +55,7 @@ def _is_flag(kind: pa.DataType) -> bool:
 _IDS = ("user", "item", "id", "cluster")
 _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
     **dict.fromkeys(_IDS, (_is_id, "whole numbers or strings")),
-    "rank": (pa.types.is_integer, "whole numbers"),
+    "rank": (_is_place, "whole numbers"),
     "rating": (_is_number, "numbers"),
     "score": (_is_number, "numbers"),
     "text": (_is_text, "strings"),

@@ -12,6 +12,7 @@ from ombud.data.card_facts import filter_facts, history_facts, label_facts
 from ombud.data.csv_columns import open_columns
 from ombud.data.dataset import Dataset, read_folder
 from ombud.data.exclusions import Exclusion
+from ombud.data.faults import readable
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
@@ -38,10 +39,8 @@ def _read_sensitivity(
     taxonomy = load_taxonomy("warnings-ao3@1")
     if not path.is_file():
         raise DataError(path.name, [f"there is no file {path}"])
-    try:
+    with readable(path.name):
         header = pl.scan_csv(path, infer_schema=False).collect_schema().names()
-    except pl.exceptions.PolarsError as error:
-        raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
     others = [name for name in header if name not in _NOT_LABELS and not name.startswith("Unnamed")]
     others = [name for name in others if not name.startswith("column_")]
     refused = [name for name in others if taxonomy.is_refused(name)]

@@ -13,7 +13,7 @@ import polars as pl
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import first_rows
+from ombud.data.faults import need_columns, readable, rows_where
 from ombud.data.groups import Grouping
 from ombud.data.texts import Texts
 from ombud.errors import DataError
@@ -44,14 +44,9 @@ def read_csv(path: Path, columns: Sequence[str], separator: str = ",") -> pl.Dat
     """
     if path.stat().st_size == 0:
         raise DataError(path.name, ["the file is empty (0 bytes); a table with rows was expected"])
-    try:
+    with readable(path.name):
         table = pl.read_csv(path, infer_schema=False, encoding="utf8-lossy", separator=separator)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        result = ", ".join(table.columns[:20])
-        raise DataError(path.name, [f"column {m!r} is missing (found: {result})" for m in missing])
+    need_columns(path.name, dict.fromkeys(columns, ""), table.columns)
     return table
 
 
@@ -92,9 +87,7 @@ def text_dataset(
     dropped = list(exclusions)
     if "id" not in table.columns:
         table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
-    again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
-    if again.height:
-        rows = first_rows(again["row"].head(5).to_list(), again.height)
+    if rows := rows_where(table, ~pl.col("id").is_first_distinct()):
         raise DataError(str(card["name"]), [f"an id stands twice: {rows}"])
     blank = table["text"].is_null() | (table["text"].str.strip_chars() == "")
     if blank.any():

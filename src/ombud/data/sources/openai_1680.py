@@ -11,7 +11,7 @@ import polars as pl
 
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import first_rows
+from ombud.data.faults import first_rows
 from ombud.data.sources.labelled import HATE_HARMS, file_in, text_dataset
 from ombud.errors import DataError
 from ombud.registry import source

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import first_rows
+from ombud.data.faults import first_rows
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.sources.keyword_mapping import KeywordMapping, read_mapping

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import narwhals as nw
 import polars as pl
 
 from ombud.data.dataset import Dataset
+from ombud.data.faults import need_columns, readable
 from ombud.data.frames import open_frame
 from ombud.data.sources.labelled import read_labels, text_dataset
-from ombud.errors import DataError
 from ombud.registry import source
 
 _FLAGGED = ("1", "true", "True", "1.0")
@@ -51,15 +50,10 @@ def two_column(
     """
     file = Path(path)
     lazy, name = open_frame(file)
-    try:
+    with readable(name):
         table: pl.DataFrame = lazy.collect(backend="polars").to_native()
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
-        raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
     wanted = {"text": text, "label": label, "id": id, "cluster": cluster}
-    missing = [column for column in wanted.values() if column and column not in table.columns]
-    if missing:
-        result = ", ".join(table.columns[:20])
-        raise DataError(name, [f"column {m!r} is missing (found: {result})" for m in missing])
+    need_columns(name, dict.fromkeys(filter(None, wanted.values()), ""), table.columns)
     columns = [pl.col(text).cast(pl.String).alias("text")]
     columns += [pl.col(wanted[c]).alias(c) for c in ("id", "cluster") if wanted[c]]
     if family and family in table.columns:  # an unnamed index column is no family

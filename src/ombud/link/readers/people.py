@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 
+from ombud.data.faults import need_columns, readable
 from ombud.data.frames import open_frame
 from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
@@ -195,10 +196,7 @@ def read_people(path: Path, options: ReaderOptions, problems: Problems) -> Itera
     lazy, source = open_frame(path)
     table: pl.DataFrame = lazy.collect(backend="polars").to_native()
     column = options.column or options.attribute
-    absent = [c for c in ("name", column) if c not in table.columns]
-    if absent:
-        found = ", ".join(table.columns)
-        raise DataError(source, [f"column {c!r} is missing (found: {found})" for c in absent])
+    need_columns(source, {"name": "", column: ""}, table.columns)
     table = table.cast(pl.String)
     own = [c for c in _IDS if c in table.columns]
     empty = pl.lit(None, dtype=pl.String)
@@ -335,15 +333,13 @@ def _whole_rows(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
 
 
 def _table(lines: list[bytes], separator: str, source: str) -> pl.DataFrame:
-    try:
+    with readable(source):
         return pl.read_csv(
             BytesIO(b"\n".join(lines)),
             separator=separator,
             infer_schema=False,
             truncate_ragged_lines=True,
         )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(source, [f"it cannot be read as a table: {error}"]) from None
 
 
 # Rows of one key brought together, however many rows there are.

@@ -415,7 +415,7 @@ class BlockSums:
         """Return every estimate of the metric, from all blocks that were added."""
         rows = {name: self._told(name) for name in self.systems}
         if not self.arrays or not self.arrays["rows"].any():
-            return nothing_measured(self.metric, rows[self.systems[0]], self.layout)
+            return nothing_measured(self.metric, rows, self.layout)
         seed = int(generator(settings.seed, "bins").integers(2**63))
 
         def draw(sums: Floats, n: Ints) -> BinnedReplicates:

@@ -25,7 +25,7 @@ from ombud.metrics.engine.paired import SharedUnits, on_shared_units
 from ombud.rng import generator
 from ombud.stats.bootstrap.replicates import Replicates, Sample
 from ombud.stats.bootstrap.resample import resample
-from ombud.stats.estimate import Estimate
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.multiplicity import adjust
 from ombud.stats.ranks import resample_by_pattern
 from ombud.stats.statistics import Floats
@@ -66,7 +66,7 @@ def estimate_metric(
     wanted = metric.comparisons
     layout = Layout.of(systems, labels, groups, wanted.groups)
     if len(units) == 0:
-        return nothing_measured(metric, first, layout)
+        return nothing_measured(metric, rows, layout)
     members = None if groups is None else groups.aligned(units.ids)
     sampled = [
         [
@@ -200,22 +200,21 @@ def _adjusted(estimates: Sequence[Estimate], correction: Correction) -> list[Est
     ]
 
 
-def nothing_measured(metric: Metric, rows: Rows, layout: Layout) -> list[Estimate]:
-    """Return estimates that say that there was no unit to measure."""
-    return [
-        Estimate.undefined(
-            reason_code="no-units",
-            metric=metric.title,
-            key=key_of(metric),
-            reason=f"no {rows.unit} could be measured",
-            n=0,
-            unit=rows.unit,
-            system=system,
-            label=label,
-        )
-        for system in layout.systems
-        for label in rows.labels
-    ]
+def nothing_measured(metric: Metric, rows: Mapping[str, Rows], layout: Layout) -> list[Estimate]:
+    """Return estimates that say that there was no unit to measure, and why if that is known."""
+    made = []
+    for system in layout.systems:
+        some = rows[system]
+        none: tuple[ReasonCode, str] = ("no-units", f"no {some.unit} could be measured")
+        for label in some.labels:
+            code, reason = some.why_undefined(label) or none
+            made.append(
+                Estimate.undefined(
+                    reason_code=code, metric=metric.title, key=key_of(metric), reason=reason, n=0,
+                    unit=some.unit, system=system, label=label,
+                )
+            )  # fmt: skip
+    return made
 
 
 def _compared(

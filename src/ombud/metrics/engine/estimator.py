@@ -362,14 +362,9 @@ class MetricEstimator:
 
     def _told_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
         """Return why what was measured on some systems makes no number; None if it does."""
-        word = self.layout.labels[label]
-        reasons: dict[str, tuple[ReasonCode, str]] = {}
-        for name in (self.layout.systems[system] for system in systems):
-            rows = self.rows[name]
-            if rows.undefined:
-                reasons[name] = ("lists-too-short", rows.undefined)
-            elif never_no := rows.details.get(word, {}).get("undefined"):
-                reasons[name] = ("no-labels", str(never_no))
+        names = [self.layout.systems[system] for system in systems]
+        every = {name: self.rows[name].why_undefined(self.layout.labels[label]) for name in names}
+        reasons = {name: why for name, why in every.items() if why}
         if not reasons:
             return None
         code, reason = next(iter(reasons.values()))

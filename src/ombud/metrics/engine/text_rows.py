@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,11 +37,10 @@ def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
     """Return decisions and texts, or say what is missing."""
     if not isinstance(outputs, Decisions):
         raise PlanError("suppression is measured on a moderator's decisions, not on lists of items")
-    if data.texts is None:
-        raise PlanError("suppression needs texts; the data has none")
-    if not data.texts.is_part and not np.any(data.texts.truth == 0):
+    texts: Texts = data.need("texts", "suppression")
+    if not texts.is_part and not np.any(texts.truth == 0):
         raise PlanError(NOTHING_ACCEPTABLE)
-    return outputs, data.texts
+    return outputs, texts
 
 
 def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
@@ -102,6 +102,13 @@ def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> N
         lowest = np.where(np.isnan(some), -np.inf, some).max(axis=1)
         scores = np.where(np.isfinite(lowest), lowest, np.nan)
     return np.where(decisions.decided, scores, np.nan)
+
+
+def measure_scores(metric: Any, outputs: Outputs, data: Dataset) -> Rows:
+    """Return the score of each text that should not be flagged, as a metric's options say."""
+    value = partial(max_score, categories=metric.categories, name=metric.title)
+    scope = {"among": metric.among, "families": metric.families}
+    return measure_texts(outputs, data, value, needed="score", **scope)
 
 
 def measure_texts(

@@ -44,9 +44,8 @@ class AuditSample:
     @cached_property
     def interactions(self) -> Interactions:
         """The histories that systems were trained on."""
-        if self.data.interactions is None:
-            raise PlanError("counterfactual needs interactions; the data has none")
-        return self.data.interactions
+        histories: Interactions = self.data.need("interactions", "counterfactual")
+        return histories
 
     @cached_property
     def _lengths(self) -> NDArray[np.int64]:

@@ -37,7 +37,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.means import mean_estimate
 from ombud.stats.proportions import proportion
 from ombud.stats.statistics import Floats
-from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -70,7 +69,7 @@ class RatingLabels(Options, Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and detection."""
         data, outputs, settings = context.data, context.outputs, context.settings
-        texts = texts_of(data, "rating-labels")
+        texts: Texts = data.need("texts", "rating-labels")
         given = read_ratings(self.ratings, texts)
         labels = given.labels
         estimates = [
@@ -277,7 +276,7 @@ class LabelCrossTable(Options, Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and counts of every pair of labels."""
         data, settings = context.data, context.settings
-        texts = texts_of(data, "label-cross-table")
+        texts: Texts = data.need("texts", "label-cross-table")
         notions, exclusions = read_notions(self.labels, texts)
         if np.any(texts.truth >= 0) and _TRUTH not in notions:
             known = np.where(texts.truth >= 0, texts.truth, np.nan).astype(np.float64)

@@ -31,7 +31,6 @@ from ombud.systems.base import Moderator
 from ombud.text.folding import fold, mask
 from ombud.text.matching import TermMatcher, as_texts
 from ombud.text.swaps import GenderSwap, read_swap
-from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.texts import Texts
@@ -78,7 +77,7 @@ class BiasTests(Options, Analysis):
         estimates: list[Estimate] = []
         tables: dict[str, list[pl.DataFrame]] = {}
         exclusions: list[Exclusion] = []
-        texts = as_texts(texts_of(data, "bias-tests").texts)
+        texts = as_texts(data.need("texts", "bias-tests").texts)
         chosen = self._sample(len(texts), settings)
         if len(chosen) < len(texts) and (self.gender or self.swap):
             reason = f"a random sample of {self.most:,} texts is swapped"

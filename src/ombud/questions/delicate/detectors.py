@@ -50,7 +50,6 @@ from ombud.systems.detectors.training_texts import (
 from ombud.systems.moderators.local import clean_texts
 from ombud.text.dedup import content_keys
 from ombud.text.swaps import GenderSwap
-from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -388,7 +387,7 @@ class SeenTexts(Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each live detector."""
         data = context.data
-        given = texts_of(data, "seen-texts")
+        given: Texts = data.need("texts", "seen-texts")
         texts = [str(text) for text in given]
         sets = None if given.sets is None else given.sets.tolist()
         rows: list[dict[str, Any]] = []

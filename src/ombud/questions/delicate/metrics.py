@@ -139,14 +139,13 @@ class Judged:
 
 def labelled_texts(data: Dataset, what: str) -> Texts:
     """Return the texts, or say that there are none, or none with a label."""
-    if data.texts is None:
-        raise PlanError(f"{what} needs texts; the data has none")
-    if not np.any(data.texts.truth >= 0):
+    texts: Texts = data.need("texts", what)
+    if not np.any(texts.truth >= 0):
         raise PlanError(
             f"{what} needs texts whose label is known; give them a column 'label' "
             "(1 = should be flagged), or the preset option 'ratings'"
         )
-    return data.texts
+    return texts
 
 
 def of_texts(decisions: Decisions, texts: Texts, values: Floats) -> Floats:

@@ -25,7 +25,7 @@ from ombud.taxonomy.dictionary import Dictionary
 from ombud.taxonomy.model import load_crosswalk
 from ombud.text.folding import detect_languages
 from ombud.text.matching import TermMatcher, as_texts
-from ombud.text.tagging import other_languages, texts_of
+from ombud.text.tagging import other_languages
 
 LENGTHS = ((-1, 50, "up to 50 words"), (50, 200, "51 to 200 words"), (200, None, "over 200 words"))
 """Bands of length, in words: above the first, up to the second."""
@@ -153,7 +153,7 @@ class DelicatePreset(Preset):
     def prepare(self, plan: Plan, data: Dataset) -> Dataset:
         """Return the data with labels from ratings where it has none, and groups of texts."""
         options = DelicateOptions(**plan.options)
-        texts = texts_of(data, "preset 'delicate'")
+        texts: Texts = data.need("texts", "preset 'delicate'")
         risk = None
         if options.ratings:
             labels = read_ratings(options.ratings, texts).labels

@@ -13,7 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, first_rows, read_table
+from ombud.data.faults import rows_where
+from ombud.data.frames import Column, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import DataError
@@ -346,16 +347,10 @@ def read_ratings(path: Path | str, texts: Texts) -> Ratings:
         reason = "no risk is given (skipped, or cannot be judged)"
         exclusions.append(Exclusion("ratings", "ratings", empty, reason, table.height))
         table = table.filter(pl.col("risk").is_not_null())
-    broken = table.with_row_index("row", offset=1).filter(pl.col("risk") != pl.col("risk").floor())
-    twice = table.with_row_index("row", offset=1).filter(
-        ~pl.struct("id", "rater").is_first_distinct()
-    )
     faults = []
-    if broken.height:
-        rows = first_rows(broken["row"].head(5).to_list(), broken.height)
+    if rows := rows_where(table, pl.col("risk") != pl.col("risk").floor()):
         faults.append(f"column 'risk' is not a whole number in {rows}")
-    if twice.height:
-        rows = first_rows(twice["row"].head(5).to_list(), twice.height)
+    if rows := rows_where(table, ~pl.struct("id", "rater").is_first_distinct()):
         faults.append(f"a rater rates a text again in {rows}; mark it in a column 'repeat'")
     if faults:
         raise DataError(str(path), faults)

@@ -197,11 +197,10 @@ class Migration(Options, Analysis):
                 raise PlanError(f"migration: no moderator is called {name!r}; known: {known}")
         if self.old == self.new:
             raise PlanError(f"migration: old and new are both {self.old!r}; name two moderators")
-        if data.texts is None:
-            raise PlanError("migration needs texts; the data has none")
+        texts: Texts = data.need("texts", "migration")
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
-        old, new, lost = _decided_by_both(old, new, data.texts)
-        truth = data.texts.truth[Vocabulary(data.texts.ids).codes(old.ids)]
+        old, new, lost = _decided_by_both(old, new, texts)
+        truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
         new, threshold = self._matched(old, new, truth)
         table = pl.DataFrame({**self._rates(old, new, truth), "threshold": [threshold]})
         metric = FalsePositiveRate(families=True)
@@ -221,7 +220,7 @@ class Migration(Options, Analysis):
                 e.replace(key=key, metric=title, system=self.new, against=self.old) for e in changes
             ]
         reason = f"{self.old} and {self.new} did not both decide them"
-        exclusions = (Exclusion("migration", "texts", lost, reason, len(data.texts)),)
+        exclusions = (Exclusion("migration", "texts", lost, reason, len(texts)),)
         return AnalysisResult(tuple(estimates), {"migration": table}, exclusions if lost else ())
 
     def _matched(

@@ -10,6 +10,7 @@ import numpy as np
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.engine.comparisons import WHOLE, Comparisons
@@ -21,7 +22,7 @@ from ombud.metrics.engine.text_rows import (
     Happening,
     TextMetric,
     by_part,
-    max_score,
+    measure_scores,
     measure_texts,
 )
 from ombud.registry import metric
@@ -64,14 +65,7 @@ class RatioMetric(TextMetric):
         if self.by == "flags":
             value = HAPPENINGS[self.outcome]
             return measure_texts(outputs, data, value, among=self.among, families=self.families)
-        return measure_texts(
-            outputs,
-            data,
-            lambda decisions: max_score(decisions, self.categories, self.title),
-            among=self.among,
-            needed="score",
-            families=self.families,
-        )
+        return measure_scores(self, outputs, data)
 
     @property
     def title(self) -> str:
@@ -391,9 +385,7 @@ class DecisionInstability(TextMetric):
         """Return how likely two answers about each text differ."""
         if not isinstance(outputs, Decisions):
             raise PlanError("decision instability is measured on a moderator's decisions")
-        if data.texts is None:
-            raise PlanError("decision instability needs texts; the data has none")
-        texts = data.texts
+        texts: Texts = data.need("texts", "decision instability")
         place = Vocabulary(texts.ids).codes(outputs.ids)
         answered = outputs.outcomes <= Outcome.REFUSED
         counts = np.zeros((len(texts), 3))

@@ -9,6 +9,7 @@ from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset, Tagger
 from ombud.data.dataset import Dataset
 from ombud.data.frames import has_columns
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import preset
@@ -18,7 +19,6 @@ from ombud.text.tagging import (
     other_languages,
     stated_texts,
     terms_of,
-    texts_of,
     with_stated,
 )
 
@@ -34,12 +34,12 @@ def tag_texts(plan: Plan, data: Dataset) -> Dataset:
     several data sets, those whose sources state no groups are tagged.
     """
     options = _options(plan)
-    texts_of(data, "preset 'suppression'")
+    data.need("texts", "preset 'suppression'")
     given = with_stated(data if options.groups == "given" else replace(data, text_groups=None))
     whole = not options.sub_identities and bool(stated_texts(given).all())
     if given.text_groups is not None and whole:
         return given
-    texts = texts_of(given, "preset 'suppression'")
+    texts: Texts = given.need("texts", "preset 'suppression'")
     texts = replace(texts, exclusions=(*texts.exclusions, *other_languages(texts)))
     given = replace(given, texts=texts)
     smallest = options.smallest_intersection if plan.intersections else None

@@ -25,7 +25,7 @@ from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.text.identity import TagMode
-from ombud.text.tagging import tags_of, terms_of, texts_of
+from ombud.text.tagging import tags_of, terms_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -44,7 +44,7 @@ class _Regression(Options, Analysis):
         """Return the coefficients of each system, as estimates and as a table."""
         data, outputs, settings = context.data, context.outputs, context.settings
         require("statsmodels", "regress")
-        texts = texts_of(data, self.registered_name)
+        texts: Texts = data.need("texts", self.registered_name)
         columns = columns_of(data, self.terms, self.path, self.mode)
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
@@ -335,7 +335,7 @@ def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Co
 
     The data has texts; its groups are used where it has some, and tagged otherwise.
     """
-    texts = texts_of(data, "a regression")
+    texts: Texts = data.need("texts", "a regression")
     tags = tags_of(data, terms_of(terms, path), mode)
     names, columns = ["constant"], [np.ones(len(texts))]
     if data.text_groups is None:

@@ -12,13 +12,14 @@ import polars as pl
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.audits.presets import Options
+from ombud.data.texts import Texts
 from ombud.metrics.engine.text_rows import max_score, measure_texts
 from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
 from ombud.text.identity import TagMode
-from ombud.text.tagging import stated_texts, tags_of, terms_of, texts_of
+from ombud.text.tagging import stated_texts, tags_of, terms_of
 
 
 @analysis("set-sizes")
@@ -33,7 +34,7 @@ class SetSizes(Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each data set and family, and one for all texts."""
         data = context.data
-        texts = texts_of(data, "set-sizes")
+        texts: Texts = data.need("texts", "set-sizes")
         words = np.array([len(str(text).split()) for text in texts.texts.tolist()], dtype=float)
         parts: list[tuple[str, str, Any]] = []
         for kind, column in (("set", texts.sets), ("family", texts.families)):
@@ -145,7 +146,7 @@ class TagValidation(Options, Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the quality of the tags of each group."""
         data, settings = context.data, context.settings
-        texts = texts_of(data, "tag-validation")
+        texts: Texts = data.need("texts", "tag-validation")
         stated = stated_texts(data)
         if data.text_groups is None or not stated.any():
             return AnalysisResult()

@@ -85,8 +85,7 @@ class AvoidLeak(ListMetric):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return, for each user, the places that leak and all places."""
-        if data.labels is None:
-            raise PlanError("avoid-leak needs labels; the data has none")
+        data.need("labels", "avoid-leak")
         if not isinstance(outputs, Recommendations):
             raise PlanError("avoid-leak measures recommendations, not a moderator's decisions")
         return leak_rows(outputs.top(self.k), data, self.avoided)

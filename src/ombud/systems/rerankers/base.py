@@ -40,8 +40,7 @@ class Reranker(Recommender):
 
     def bind(self, data: Dataset) -> Self:
         """Take labels and histories from the data."""
-        if data.labels is None:
-            raise PlanError(f"{self.name} needs labels; the data has none")
+        data.need("labels", self.name)
         self.data = data
         self.inner.bind(data)
         return self
