@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 from ombud.stats.estimate import Estimate
@@ -170,8 +171,8 @@ def meet(
 
     A difference and its levels have the same decimals: those of the scale where the rounded numbers
     agree, otherwise one more; then the printed difference is that of the printed levels. A ratio has
-    two significant digits, and its levels three, or as many as it takes. There are more where a
-    narrow interval supports them. None where the levels are not two sides of the estimate.
+    two or three significant digits, and its levels three, or as many as it takes. There are more
+    where a narrow interval supports them. None where the levels are not two sides of the estimate.
 
     Examples
     --------
@@ -200,8 +201,9 @@ def meet(
         at_a = at_b = at
     else:
         usual = _ratio_places(size) if scale.log else min(scale.places, _places_for(size, 2))
-        at = _visible(usual, size - 1 if scale.log else size, width)
-        for digits in range(6, 11):  # of both together; what others are compared with has fewer
+        fewest = _visible(usual, size - 1 if scale.log else size, width)
+        # Digits of both levels together; what others are compared with has fewer.
+        for digits, at in product(range(6, 11), range(fewest, fewest + 1 + scale.log)):
             at_a = max(levels.places, _places_for(a, (digits + 1) // 2))
             at_b = max(levels.places, _places_for(b, digits // 2))
             one, two = round(a, at_a), round(b, at_b)
