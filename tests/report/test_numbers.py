@@ -111,6 +111,7 @@ def sides(level: float, other: float, levels: Scale, scale: Scale, width: float 
         (0.123, 0.00004, POINTS, ("12.30%", "under 0.01%", "+12.30 percentage points")),
         (0.0, 1.0, POINTS, ("0.0%", "100.0%", "−100.0 percentage points")),
         (0.4717, 0.0606, RATIO, ("47.2%", "6.06%", "7.8 times")),
+        (41 / 202, 576 / 9507, RATIO, ("20.3%", "6.06%", "3.35 times")),
         (0.204, 0.2, RATIO, ("20.4%", "20.0%", "1.02 times")),
         (0.2004, 0.2, RATIO, ("20.04%", "20.0%", "1.002 times")),
         (0.31, 0.000101, RATIO, ("31.0%", "0.0101%", "3,100 times")),

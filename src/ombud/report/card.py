@@ -101,7 +101,7 @@ def _entry(verdict: Verdict, context: Context, system: str) -> CardEntry | None:
         verdict.headline,
         next(iter((*verdict.findings, *verdict.early)), None),
         facts=tuple(facts[name] for name in _FACTS if name in facts),
-        notices=notices_of(context.result),
+        notices=notices_of(context),
         report=report if report and report.is_file() else None,
     )
     if not system:

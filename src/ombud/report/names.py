@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ombud.audits.result import Result
+from ombud.data.exclusions import Exclusion
 from ombud.errors import OmbudError
 from ombud.report.model import Name
 from ombud.taxonomy import load_taxonomy, taxonomy_names
@@ -31,15 +32,16 @@ PEOPLE = {
 
 _GENDERS = frozenset({"gender", "sex"})
 _AGED = "people aged "
+_FAMILIES = {"generative-ai": "generative-AI texts", "traditional": "traditional texts"}
 _OF_TEXTS = {
     "topic": "texts about {}",
     "coarse-topic": "texts about {}",
+    "explicit": "texts with {}",
     "length": "texts of {}",
     "language": "texts in {}",
     "source": "texts from {}",
     "set": "texts of {}",
-    "family": "{} texts",
-    "severity": "texts of severity {}",
+    "severity": "texts with terms rated {}",
     "risk": "texts of risk {}",
 }
 """What texts have in common, where it is not whom they mention."""
@@ -120,7 +122,8 @@ class Names:
         if self.unit == "text":
             attribute, value = _value(self.titles.group(key))
             if attribute in _OF_TEXTS and key not in self.groups:
-                return Name(_OF_TEXTS[attribute].format(value))
+                own = value in _FAMILIES.values()
+                return Name(value if own else _OF_TEXTS[attribute].format(value))
             return Name(f"texts mentioning {self.group(key).text}")
         if key in self.groups:
             return Name(self.groups[key])
@@ -132,6 +135,13 @@ class Names:
     def in_words(self, text: str) -> str:
         """Return a title or a note with names in place of the keys of groups."""
         return _KEY.sub(lambda found: self.group(found[0]).text, text)
+
+    def exclusion(self, e: Exclusion) -> Exclusion:
+        """Return what was excluded where, with names in place of keys."""
+        what, comma, label = e.where.removeprefix(f"{e.system}: ").partition(", ")
+        of = f"{self.system(e.system)}: " if e.system else ""
+        where = self.in_words(f"{of}{what}{comma}{self.label(label) if label else ''}")
+        return replace(e, where=where, reason=self.in_words(e.reason))
 
     def attribute(self, key: str) -> str:
         """Return what a group is a value of: "age"."""
@@ -190,7 +200,8 @@ def titles_of(result: Result) -> Titles:
     groups = frozenset(part for e in result.estimates for part in e.group.split(" & ") if part)
     told = result.card.facts.get("taxonomy")
     return Titles(
-        _words(labels, told if isinstance(told, str) else "") or _genders(labels),
+        {label: kind for label, kind in _FAMILIES.items() if label in labels}
+        | (_words(labels, told if isinstance(told, str) else "") or _genders(labels)),
         # Analyses put names of their own there, such as the columns of a regression.
         {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
         | _topics(groups)
@@ -212,8 +223,8 @@ def value_title(attribute: str, value: str) -> str:
 
 def _topics(groups: frozenset[str]) -> dict[str, str]:
     parts = {g: g.partition("=")[::2] for g in groups}
-    titles = {g: value_title(*pair) for g, pair in parts.items()}
-    return {g: f"{parts[g][0]}={t}" for g, t in titles.items() if t != parts[g][1]}
+    titles = {g: _FAMILIES.get(pair[1]) or value_title(*pair) for g, pair in parts.items()}
+    return {g: f"{parts[g][0]}={_inside(t)}" for g, t in titles.items() if t != parts[g][1]}
 
 
 def _genders(labels: frozenset[str]) -> dict[str, str]:

@@ -266,17 +266,15 @@ def decimals_for(estimate: Estimate) -> int:
     0
     """
     if estimate.interval is None:
-        return 0 if estimate.value is None else _decimals(abs(estimate.value), 2)
+        return 0 if estimate.value is None else _decimals(estimate.value, 3)
     low, high = estimate.interval
-    if math.isfinite(low) and math.isfinite(high) and high > low:
-        return _decimals(high - low, 1)
-    return _decimals(abs(estimate.value or 0.0), 2)
+    wide = math.isfinite(low) and math.isfinite(high) and high > low
+    return _decimals(high - low, 2) if wide else _decimals(estimate.value or 0.0, 3)
 
 
 def _decimals(size: float, digits: int) -> int:
-    if size == 0 or not math.isfinite(size):
-        return 2
-    return min(_MOST_PLACES, max(0, digits - math.floor(math.log10(size))))
+    usual = not size or not math.isfinite(size)
+    return 2 if usual else min(_MOST_PLACES, max(0, _places_for(size, digits)))
 
 
 def number_text(value: float, decimals: int, *, signed: bool = False) -> str:

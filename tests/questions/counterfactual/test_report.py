@@ -57,7 +57,7 @@ def test_the_first_screen_is_short_and_has_a_finding(result: Result) -> None:
     (verdict,) = Report(replace(result, estimates=estimates)).verdicts
     assert verdict.name == "counterfactual"
     assert [f.estimate.key for f in verdict.findings] == ["reach/popularity-gap"] * 2
-    assert plain(verdict.headline).startswith("Both recommenders keep less popular items out of")
+    assert plain(verdict.headline).startswith("Both recommenders make less popular items harder")
     assert len(plain(verdict.headline).split()) < 60
     assert all(len(plain(f.sentence).split()) <= 30 for f in verdict.findings)
 

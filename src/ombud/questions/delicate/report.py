@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ombud.audits.result import Result
 from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
@@ -34,9 +36,9 @@ from ombud.stats.estimate import Estimate
 from ombud.taxonomy.model import load_crosswalk
 
 _WORDS = 6
+_UNTESTED = 4.0  # The z score from which a word is named without a test
 _NEARLY = 0.9
 _PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
-_READ = {"cut": "first window alone", "max": "highest window", "mean": "mean of windows"}
 
 # -- What was measured, by name.
 
@@ -84,25 +86,6 @@ def _of(root: str, role: str, *names: str) -> tuple[tuple[str, Select], ...]:
 # -- Words.
 
 
-def _texts(e: Estimate, context: Context) -> str:
-    """Return the texts of a group in words."""
-    kind, _, value = e.group.partition("=")
-    shown = str(context.names.group(e.group))
-    if kind in {"topic", "coarse-topic"}:
-        if value == "no term":
-            return "texts without a listed term"  # shown, though in no family
-        return f"texts about {shown.lower()}"
-    before = {
-        "severity": "texts with terms rated",
-        "length": "texts of",
-        "source": "texts from",
-        "set": "texts of",
-        "language": "texts in",
-        "risk": "texts of risk",
-    }
-    return f"{before[kind]} {shown}" if kind in before else str(context.names.members(e.group))
-
-
 def _is_told(e: Estimate) -> bool:
     """Return whether a group is in the family: texts with and without a term are not.
 
@@ -110,6 +93,17 @@ def _is_told(e: Estimate) -> bool:
     true by definition. `ombud.questions.tautologies` finds the pairs that are so altogether.
     """
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
+
+
+def _uncounted(result: Result) -> Callable[[Estimate], bool]:
+    """Return what tells tautologies, and coarse topics that are one topic a second time."""
+    known, groups = tautologies(result), {e.group for e in result.estimates}
+    topics = Counter(
+        f"coarse-topic={broad}"
+        for fine, broad, relation in load_crosswalk("delicate@1", "delicate-coarse@1").rows
+        if relation != "related" and f"topic={fine}" in groups
+    )
+    return lambda e: known(e) or topics[e.group] == 1
 
 
 def _story(e: Estimate, context: Context) -> str:
@@ -191,7 +185,8 @@ def _standing_out(context: Context) -> Iterable[Block]:
         return
     words: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        if row["p_adjusted"] is None or row["p_adjusted"] < 0.05:
+        p = row["p_adjusted"]
+        if row["z"] >= _UNTESTED if p is None else p < 0.05:
             words.setdefault((row["system"], row["error"]), []).append(row["term"])
     lines: list[Text] = [
         (
@@ -205,8 +200,10 @@ def _standing_out(context: Context) -> Iterable[Block]:
     if not lines:
         lines = [("No word clearly stands out among errors.",)]
     yield Prose(tuple(lines), bullets=len(lines) > 1)
-    compared = "Words are compared with texts of the same label that were decided correctly."
-    yield Prose(((f"{compared} Offensive words are masked.",),))
+    said = "Words are compared with texts of the same label that were decided correctly."
+    if all(row["p_adjusted"] is None for row in rows):
+        said += " Because texts are related, this is a hint, not a test."
+    yield Prose(((f"{said} Offensive words are masked.",),))
 
 
 def _rare(context: Context) -> Text | None:
@@ -481,7 +478,7 @@ SECTIONS = (
         "Long texts",
         Custom(_long),
         Grid(LONG, "Texts longer than the window of a moderator, by how they are read: the first "
-             f"window alone (cut), the {_READ['max']} (max), the {_READ['mean']} (mean).", SCORE,
+             "window alone (cut), the highest window (max), the mean of windows (mean).", SCORE,
              rows=("system", "label")),
         Listing(
             under("long-texts/"),
@@ -576,20 +573,19 @@ def delicate() -> Question:
         asks="Which delicate texts are missed?",
         family={
             RECALL: Phrase(
-                sentence="{system} finds {level} of delicate {note}, compared with {other} of "
+                sentence="{system} finds {level} of delicate {who}, compared with {other} of "
                 "other delicate texts.",
-                fallback="{system} finds fewer of the delicate {note} than of others: {size}.",
+                fallback="{system} finds fewer of the delicate {who} than of others: {size}.",
                 summary="{system} find{s} fewer of the delicate {objects}",
-                object="{note}",
+                object="{who}",
                 than=" than of others",
                 what="delicate texts",
                 who="{group}",
-                compared=("{note}", "other delicate texts"),
+                compared=("{who}", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
                 yes="find{s} fewer of some delicate texts than of others",
                 keep=_is_told,
-                note=_texts,
                 story=_story,
             ),
             SWAPS: swapped,
@@ -600,5 +596,5 @@ def delicate() -> Question:
         changes=(unlabeled_texts, _raters),
         inspect="Read the delicate texts missed by {systems}, retrain, and run the audit again.",
         sections=SECTIONS,
-        tautologies=tautologies,
+        tautologies=_uncounted,
     )
