@@ -125,7 +125,8 @@ def _sample(e: Estimate, context: Context) -> str:
     texts = e.details.get("texts")
     own = context.find(Select(e.key, ("group",), label=e.label, exact=True)) if e.group else ()
     units = [o.n for o in own if (o.system, o.group) == (e.system, e.group)] or [e.n]
-    said = count(int(texts or units[0]), "text" if texts else e.unit)
+    unit = {"target": "item"}.get(e.unit, e.unit)
+    said = count(int(texts or units[0]), "text" if texts else unit)
     return f"{said} of related texts" if e.unit == "cluster" and not texts else said
 
 
