@@ -221,7 +221,8 @@ def _method(context: Context) -> Text:
         else "not corrected for multiple testing"
     )
     units = dict.fromkeys(e.unit for e in context.result.estimates if e.interval and e.unit)
-    over = joined("clusters of related texts" if u == "cluster" else plural(u) for u in units)
+    words = {"cluster": "clusters of related texts", "target": "items"}
+    over = joined(dict.fromkeys(words.get(u) or plural(u) for u in units))
     return (
         f"Confidence intervals (CI) have a level of {plan.level:.0%}, from {plan.replicates:,} "
         f"bootstrap replicates over {over or 'independent units'}; p-values are {how}. ",

@@ -47,8 +47,9 @@ class Part:
     appendix: bool = False
 
     def made(self, context: Context) -> Iterable[Section]:
-        """Return the section, unless the result holds nothing for it."""
-        blocks = tuple(block for show in self.shows for block in show.blocks(context))
+        """Return the section, unless the result holds nothing for it; prose may have no text."""
+        made = (block for show in self.shows for block in show.blocks(context))
+        blocks = tuple(b for b in made if not isinstance(b, Prose) or b.paragraphs)
         title = _worded(self.title, context)
         if blocks:
             yield Section(_slug(title), title, blocks, self.appendix)
@@ -394,8 +395,7 @@ class Say:
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the paragraphs."""
         made = (sentence(context) for sentence in self.sentences)
-        if texts := tuple(text for text in made if text):
-            yield Prose(texts)
+        yield Prose(tuple(text for text in made if text))
 
 
 @dataclass(frozen=True)
@@ -407,8 +407,7 @@ class Alert:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the paragraphs under their title."""
-        if texts := tuple(self.sentences(context)):
-            yield Prose(texts, self.title)
+        yield Prose(tuple(self.sentences(context)), self.title)
 
 
 class Measure(NamedTuple):

@@ -240,8 +240,7 @@ def _slopes_said(context: Context) -> Iterable[Block]:
         why = dict.fromkeys(some.values())
         said = why.popitem()[0] if len(why) == 1 else "The table below says why"
         lines.append((f"{named}: no slope for works by {joined(some)}. {said}.",))
-    if lines:
-        yield Prose(tuple(lines[: charts.MOST]), bullets=True)
+    yield Prose(tuple(lines[: charts.MOST]), bullets=True)
 
 
 def _varies(interval: tuple[float, float]) -> str:

@@ -661,7 +661,8 @@ def counterfactual_question() -> Question:
         },
         systems="recommender",
         yes="limit{s} what people can be shown, or let{s} other users\u2019 data change it",
-        possible="The share of less popular items within reach could still be up to {bound}.",
+        possible="The share within reach could still be up to {bound} for less popular items than "
+        "for popular ones.",
         changes=(_search,),
         inspect="Inspect the treatment of {what} in {systems}, and run the audit again after "
         "changes.",

@@ -140,8 +140,7 @@ def _found(context: Context) -> Iterable[Block]:
         found = Strong(f"{tp:,} of {tp + fn:,}")
         wrong = f" delicate texts, and flags {fp:,} of {fp + tn:,} others."
         lines.append((context.names.system(e.system), " finds ", found, wrong))
-    if lines:
-        yield Prose(tuple(lines), bullets=True)
+    yield Prose(tuple(lines), bullets=True)
 
 
 def _seen(context: Context) -> Sequence[Text]:
@@ -243,8 +242,7 @@ def _flips(context: Context) -> Iterable[Block]:
         end = f" {what} differently.{more}"
         changed = Strong(f"{flips:,} of {e.n:,}")
         lines.append((f"{test}: ", context.names.system(e.system), " decides ", changed, end))
-    if lines:
-        yield Prose(tuple(lines), bullets=True)
+    yield Prose(tuple(lines), bullets=True)
 
 
 def _again(context: Context) -> Iterable[Block]:
@@ -255,8 +253,7 @@ def _again(context: Context) -> Iterable[Block]:
         changed = Strong(f"{e.details.get('changed', 0):,} of {texts:,} texts")
         end = f", queried at least {count(asked, 'time')} each."
         lines.append((context.names.system(e.system), " changed its decision on ", changed, end))
-    if lines:
-        yield Prose(tuple(lines))
+    yield Prose(tuple(lines))
 
 
 def _long(context: Context) -> Iterable[Block]:
@@ -273,8 +270,7 @@ def _long(context: Context) -> Iterable[Block]:
                 f"{row['used']}."
             )
             lines.append((context.names.system(row["system"]), said))
-    if lines:
-        yield Prose(tuple(lines))
+    yield Prose(tuple(lines))
 
 
 def _heads(context: Context) -> Text | None:
