@@ -122,6 +122,8 @@ def reads_well() -> Callable[[Any], None]:
             plain(one.headline), plain(one.sure), plain(one.following), *map(plain, one.changes),
             *(plain((*f.sentence, *f.evidence)) for f in (*one.findings, *one.early)))]  # fmt: skip
         body = [s for s in page.sections if not s.appendix]
+        tables = [b for s in body for b in s.blocks if isinstance(b, Table) and not b.folded]
+        assert sum(any(c.small for row in t.rows for c in row) for t in tables) <= 5
         said += [text for s in body for block in s.blocks for text in words(block)]
         raw = {re.sub(r"\s+", " ", found[0]) for text in said if not text.startswith("<svg")
                and (found := RAW.search(text))}  # fmt: skip

@@ -444,6 +444,15 @@ def test_a_reranker_is_compared_with_what_it_reranks() -> None:
     assert text == "With SVD with list, gore: 22.460% to 22.458%."
 
 
+def test_few_tables_of_values_are_open_before_the_appendix() -> None:
+    kinds = [gap(0.07, key=f"kind-{n}", metric=f"kind {n}") for n in range(8)]
+    info = tuple(MetricInfo({"name": e.key}, e.metric, key=e.key) for e in kinds)
+    page = build_page(replace(result(*kinds), metrics=info))
+    tables = [b for s in page.sections if not s.appendix for b in s.blocks if isinstance(b, Table)]
+    values = [t for t in tables if any(c.small for row in t.rows for c in row)]
+    assert len(values) == 8 and 1 <= sum(not t.folded for t in values) <= 5
+
+
 def test_what_was_excluded_has_display_names() -> None:
     gone = (
         Exclusion("one: texts", "texts", 5, "no decision", 9, system="one"),

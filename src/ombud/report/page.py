@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from statistics import median
@@ -45,6 +46,7 @@ _LIMITS = (
     "later version can give other results.",
     "\u201cNo clear difference\u201d is not proof of equality: too little data looks the same.",
 )
+_MOST_OPEN = 5
 _ABOUT = {
     "auditor": "Auditor",
     "audited": "Audited party",
@@ -78,7 +80,7 @@ def build_page(
         result.plan.title,
         tuple(facts_of(context).values()),
         verdicts,
-        _unique(sections),
+        tuple(_arranged(sections)),
         every_number(context),
         edited,
         notices_of(context),
@@ -92,22 +94,28 @@ def _sections(
     parts: list[Part] = [part for question in asked for part in question.sections]
     parts += [registry.get("section", name)() for name in registry.names("section")]
     made = [section for part in parts for section in part.made(context)]
-    shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
+    shown = {claim for part in parts for claim in part.claims(context)} & context.by_key.keys()
     if context.by_key.keys() - shown:
         made += remaining(context, shown).made(context)
     made += [s for one in common_parts(verdicts) for s in one.made(context)]
     return sorted(made, key=lambda section: section.appendix)
 
 
-def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return sections whose anchors are different."""
+def _arranged(sections: Iterable[Section]) -> Iterable[Section]:
+    """Return sections with different anchors; few tables of values are open in the body."""
     seen: dict[str, int] = {}
-    made = []
+    room = _MOST_OPEN
     for section in sections:
         number = seen[section.name] = seen.get(section.name, 0) + 1
         name = section.name if number == 1 else f"{section.name}-{number}"
-        made.append(Section(name, section.title, section.blocks, section.appendix))
-    return tuple(made)
+        blocks: list[Block] = []
+        for block in section.blocks:
+            if isinstance(block, Table) and not (block.folded or section.appendix):
+                values = any(cell.small for row in block.rows for cell in row)
+                room -= values
+                block = replace(block, folded=values and room < 0)
+            blocks.append(block)
+        yield Section(name, section.title, tuple(blocks), section.appendix)
 
 
 def notices_of(context: Context) -> tuple[str, ...]:

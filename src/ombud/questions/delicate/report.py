@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,27 +95,26 @@ def _is_told(e: Estimate) -> bool:
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
 
 
+def _broader() -> Iterator[tuple[str, str]]:
+    """Yield each group of a topic with the group of its coarse topic."""
+    for fine, broad, relation in load_crosswalk("delicate@1", "delicate-coarse@1").rows:
+        if relation != "related":
+            yield f"topic={fine}", f"coarse-topic={broad}"
+
+
 def _uncounted(result: Result) -> Callable[[Estimate], bool]:
     """Return what tells tautologies, and coarse topics that are one topic a second time."""
     known, groups = tautologies(result), {e.group for e in result.estimates}
-    topics = Counter(
-        f"coarse-topic={broad}"
-        for fine, broad, relation in load_crosswalk("delicate@1", "delicate-coarse@1").rows
-        if relation != "related" and f"topic={fine}" in groups
-    )
+    topics = Counter(coarse for fine, coarse in _broader() if fine in groups)
     return lambda e: known(e) or topics[e.group] == 1
 
 
 def _story(e: Estimate, context: Context) -> str:
     """Return the group, or the coarse topic of a topic that holds nearly all of its texts."""
-    kind, _, topic = e.group.partition("=")
     sizes = {g.group: g.n for g in context.find(Select(e.key, ("group",), exact=True))}
-    rows = load_crosswalk("delicate@1", "delicate-coarse@1").rows if kind == "topic" else ()
-    for fine, broad, relation in rows:
-        coarse, inside = f"coarse-topic={broad}", fine == topic and relation != "related"
-        if inside and sizes.get(e.group, 0) >= _NEARLY * sizes.get(coarse, math.inf):
-            return coarse
-    return e.group
+    coarse = (c for fine, c in _broader() if fine == e.group)
+    most = (c for c in coarse if sizes.get(e.group, 0) >= _NEARLY * sizes.get(c, math.inf))
+    return next(most, e.group)
 
 
 # -- Sentences.
