@@ -139,6 +139,14 @@ def test_narrow_intervals_bring_digits_and_no_end_looks_like_no_effect() -> None
         assert made is not None and (made.size, made.interval) == (size, interval)
 
 
+def test_no_end_of_a_clear_interval_looks_like_no_effect_in_a_table() -> None:
+    e = Estimate(metric="m", value=-0.169, interval=(-0.284, -0.0003), method="x", n=9, null=0.0)
+    assert POINTS.ends(e) == "\u221228.40 to \u22120.03"
+    assert POINTS.ends(e.replace(interval=(-0.284, 0.0003))) == "\u221228.4 to 0.0"
+    near = e.replace(value=1.4, interval=(1.004, 2.0), null=1.0)
+    assert RATIO.ends(near) == "1.004 to 2.000"
+
+
 SHARES = st.one_of(st.floats(0, 1), st.floats(1e-6, 1e-3), st.sampled_from([0.0, 0.5, 1.0]))
 
 

@@ -48,6 +48,7 @@ _OF_TEXTS = {
 
 _STATEMENT = re.compile(r"^(Someone|An?|The) |\b(is|are|gets?)\b")
 _KEY = re.compile(r"\b[a-z][a-z_]*=[\w+-]+")
+_QUOTED = re.compile(r"'([^']+)'")
 _RANGE = re.compile(r"^(\d+)\s*[-\u2013]\s*(\d+)$")
 
 
@@ -120,7 +121,8 @@ class Names:
         what, comma, label = e.where.removeprefix(f"{e.system}: ").partition(", ")
         of = f"{self.system(e.system)}: " if e.system else ""
         where = self.in_words(f"{of}{what}{comma}{self.label(label) if label else ''}")
-        return replace(e, where=where, reason=self.in_words(e.reason))
+        reason = _QUOTED.sub(lambda found: f"\u201c{self.label(found[1])}\u201d", e.reason)
+        return replace(e, where=where, reason=self.in_words(reason))
 
     def attribute(self, key: str) -> str:
         """Return what a group is a value of: "age"."""
@@ -181,7 +183,8 @@ def _titles_of(result: Result) -> tuple[dict[str, str], dict[str, str]]:
     families = {label: kind for label, kind in _FAMILIES.items() if label in labels}
     known = _words(labels, told if isinstance(told, str) else "") or _genders(labels)
     # Analyses put names of their own there, such as the columns of a regression.
-    named = {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
+    named = {g: v for g in groups for k, v in _FAMILIES.items() if g == f"family: {k}"}
+    named |= {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
     people = {k: v for k, v in _titles("identity@1").items() if k in groups}
     return families | known, named | _topics(groups) | people
 

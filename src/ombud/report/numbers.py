@@ -102,8 +102,18 @@ class Scale:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""
         if estimate.interval is None:
             return ""
-        low, high = (self.number(end) for end in estimate.interval)
-        return f"{low} to {high}"
+        scale = replace(self, places=self._beside_null(estimate, self.places))
+        return " to ".join(map(scale.number, estimate.interval))
+
+    def _beside_null(self, estimate: Estimate, places: int) -> int:
+        """Return decimals with which no end of a clear interval looks like no effect."""
+        null = (estimate.null or 0.0) * self.factor
+        ends = [end * self.factor for end in estimate.interval or ()]
+        while estimate.excludes_null and places < _MOST_PLACES:
+            if null not in [round(end, places) for end in ends]:
+                break
+            places += 1
+        return places
 
     def interval(self, estimate: Estimate, least: int = 0) -> str:
         """Return the confidence interval for prose, with at least so many decimals.
@@ -118,11 +128,7 @@ class Scale:
             return "no confidence interval"
         low, high = (end * self.factor for end in estimate.interval)
         of_ratio = 0 if low >= 10 else 1 if low >= 1.15 else 2
-        places = max(of_ratio if self.log else self.places, least)
-        null = (estimate.null or 0.0) * self.factor
-        clear = estimate.excludes_null  # then no end looks like no effect
-        while clear and places < _MOST_PLACES and null in (round(low, places), round(high, places)):
-            places += 1
+        places = self._beside_null(estimate, max(of_ratio if self.log else self.places, least))
         signed = self.signed and low < 0
         ends = [number_text(end, places, signed=signed) + self.suffix for end in (low, high)]
         return f"{estimate.level:.0%} CI {ends[0]} to {ends[1]}"

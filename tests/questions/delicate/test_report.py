@@ -78,6 +78,12 @@ def test_pairs_that_are_true_by_definition_are_in_no_family() -> None:
     }
     assert {e.correction for e in verdict.family.estimates} == {"benjamini-hochberg over 3"}
     assert sum(e.family == "delicate" for e in found.estimates) == 3
+    # Nor are they shaded where findings are looked up.
+    (table,) = (t for t in blocks(found, Table) if t.name == "detection-recall-contrast")
+    shown = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+    assert shown["addictions"][1] == "not measured" and set(shown) == {
+        "addictions", "up to 50 words",
+    }  # fmt: skip
 
 
 def test_a_coarse_topic_and_the_topic_that_nearly_is_it_are_one_finding() -> None:

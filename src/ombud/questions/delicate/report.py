@@ -425,6 +425,7 @@ SECTIONS = (
             f"Share of delicate texts found, compared with other delicate texts. {MARKS}",
             POINTS,
             rows=("group",),
+            keep=lambda e: bool(e.family),  # the others are true by definition, or nearly
             less_is_harm=True,
         ),
         Say((_topics,)),
