@@ -228,8 +228,7 @@ def _flips(context: Context) -> Iterable[Block]:
         flips = e.details.get("flips", e.details.get("fails"))
         if e.value is None or flips is None or not e.n:
             continue
-        triplet = e.key == TRIPLETS.metric
-        what = "triplets" if triplet else "templates" if e.key == TEMPLATES.metric else "texts"
+        what = {TRIPLETS.metric: "triplets", TEMPLATES.metric: "templates"}.get(e.key, "texts")
         test = f"{str(context.names.label(e.label)).capitalize()} swapped"
         test = {"triplets": "Winogender", "templates": "Templates"}.get(what, test)
         ways = e.details.get("to flagged"), e.details.get("to allowed")
