@@ -93,6 +93,7 @@ def reads_well() -> Callable[[Any], None]:
     """What holds for the report of every preset."""
     from ombud.report import Report
     from ombud.report.model import Chart, Prose, Table, plain
+    from ombud.report.names import Names
 
     def words(block: Any) -> Iterator[str]:
         if isinstance(block, Table):
@@ -121,10 +122,22 @@ def reads_well() -> Callable[[Any], None]:
             plain(one.headline), plain(one.sure), plain(one.following), *map(plain, one.changes),
             *(plain((*f.sentence, *f.evidence)) for f in (*one.findings, *one.early)))]  # fmt: skip
         body = [s for s in page.sections if not s.appendix]
+        tables = [b for s in body for b in s.blocks if isinstance(b, Table) and not b.folded]
+        assert sum(any(c.small for row in t.rows for c in row) for t in tables) <= 5
         said += [text for s in body for block in s.blocks for text in words(block)]
         raw = {re.sub(r"\s+", " ", found[0]) for text in said if not text.startswith("<svg")
                and (found := RAW.search(text))}  # fmt: skip
         assert not raw
+        names = Names.of(result)
+        keys = {
+            key
+            for e in result.estimates
+            for key, shown in ((e.system, names.system(e.system)), (e.label, names.label(e.label)),
+                               (e.group.partition("=")[2], names.group(e.group)))
+            if re.search(r"\w[-_]\w", key) and str(shown) != key
+        }  # fmt: skip
+        prose = " ".join(text for text in said if not text.startswith("<svg"))
+        assert not {k for k in keys if re.search(rf"(?<![\w-]){re.escape(k)}(?![\w-])", prose)}
         # With the path of the report, 25 lines; a verdict is never cut off.
         for most in (16, 24):
             lines = report.lines(most=most)

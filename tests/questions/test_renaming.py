@@ -12,6 +12,7 @@ import pytest
 
 from ombud.audits import Result
 from ombud.audits.result import MetricInfo
+from ombud.data.exclusions import Exclusion
 from ombud.report import Report
 
 # Letters that the renaming swaps are the same for the comparison.
@@ -21,6 +22,12 @@ FOLD = {ord(a): min(a, codecs.encode(a, "rot13")) for a in "abcdefghijklmnopqrst
 def turned(text: str) -> str:
     """Other words of the same length: each letter is another, digits and signs stay."""
     return codecs.encode(text, "rot13")
+
+
+def _elsewhere(e: Exclusion) -> str:
+    """Other words for where something was excluded; the system's name in front is no prose."""
+    system = f"{e.system}: " if e.where.startswith(f"{e.system}: ") else ""
+    return system + turned(e.where.removeprefix(system))
 
 
 def renamed(result: Result) -> Result:
@@ -37,7 +44,7 @@ def renamed(result: Result) -> Result:
         for e in result.estimates
     )
     exclusions = tuple(
-        replace(e, where=turned(e.where), reason=turned(e.reason)) for e in result.exclusions
+        replace(e, where=_elsewhere(e), reason=turned(e.reason)) for e in result.exclusions
     )
     return replace(result, metrics=infos, estimates=estimates, exclusions=exclusions)
 

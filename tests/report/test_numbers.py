@@ -111,6 +111,7 @@ def sides(level: float, other: float, levels: Scale, scale: Scale, width: float 
         (0.123, 0.00004, POINTS, ("12.30%", "under 0.01%", "+12.30 percentage points")),
         (0.0, 1.0, POINTS, ("0.0%", "100.0%", "−100.0 percentage points")),
         (0.4717, 0.0606, RATIO, ("47.2%", "6.06%", "7.8 times")),
+        (41 / 202, 576 / 9507, RATIO, ("20.3%", "6.06%", "3.35 times")),
         (0.204, 0.2, RATIO, ("20.4%", "20.0%", "1.02 times")),
         (0.2004, 0.2, RATIO, ("20.04%", "20.0%", "1.002 times")),
         (0.31, 0.000101, RATIO, ("31.0%", "0.0101%", "3,100 times")),
@@ -136,6 +137,14 @@ def test_narrow_intervals_bring_digits_and_no_end_looks_like_no_effect() -> None
     ):
         made = meet(sides(level, 0.01, SHARE, RELATIVE, width), level, 0.01, SHARE, RELATIVE)
         assert made is not None and (made.size, made.interval) == (size, interval)
+
+
+def test_no_end_of_a_clear_interval_looks_like_no_effect_in_a_table() -> None:
+    e = Estimate(metric="m", value=-0.169, interval=(-0.284, -0.0003), method="x", n=9, null=0.0)
+    assert POINTS.ends(e) == "\u221228.40 to \u22120.03"
+    assert POINTS.ends(e.replace(interval=(-0.284, 0.0003))) == "\u221228.4 to 0.0"
+    near = e.replace(value=1.4, interval=(1.004, 2.0), null=1.0)
+    assert RATIO.ends(near) == "1.004 to 2.000"
 
 
 SHARES = st.one_of(st.floats(0, 1), st.floats(1e-6, 1e-3), st.sampled_from([0.0, 0.5, 1.0]))

@@ -15,12 +15,16 @@ from hypothesis import strategies as st
 from ombud.audits.plan import AboutPlan, DisplayPlan, Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.data.card import Card
+from ombud.data.exclusions import Exclusion
 from ombud.questions.counterfactual.report import OVERLAP
 from ombud.report import Report
+from ombud.report.context import Context
 from ombud.report.html import to_html
 from ombud.report.markdown import to_markdown
-from ombud.report.model import Verdict, plain
-from ombud.report.page import build_page
+from ombud.report.model import Prose, Table, Verdict, plain
+from ombud.report.numbers import POINTS
+from ombud.report.page import build_page, facts_of
+from ombud.report.show import estimate_table
 from ombud.report.terminal import terminal_lines
 from ombud.report.verdict import verdicts_of
 from ombud.stats.estimate import Estimate, TippingPoint
@@ -438,6 +442,61 @@ def test_a_reranker_is_compared_with_what_it_reranks() -> None:
     made = verdict(gap(0.07, system="SVD"), gap(0.06998, system="SVD with list"), systems=systems)
     (text,) = map(plain, made.effects)
     assert text == "With SVD with list, gore: 22.460% to 22.458%."
+
+
+def test_few_tables_of_values_are_open_before_the_appendix() -> None:
+    kinds = [gap(0.07, key=f"kind-{n}", metric=f"kind {n}") for n in range(8)]
+    info = tuple(MetricInfo({"name": e.key}, e.metric, key=e.key) for e in kinds)
+    page = build_page(replace(result(*kinds), metrics=info))
+    tables = [b for s in page.sections if not s.appendix for b in s.blocks if isinstance(b, Table)]
+    values = [t for t in tables if any(c.small for row in t.rows for c in row)]
+    assert len(values) == 8 and 1 <= sum(not t.folded for t in values) <= 5
+
+
+def test_what_was_excluded_has_display_names() -> None:
+    gone = (
+        Exclusion("one: texts", "texts", 5, "no decision", 9, system="one"),
+        Exclusion("escape, gore", "users", 1, "nobody is at risk", system="one"),
+        Exclusion("labels", "items", 7, "no keyword", 9),
+    )
+    display = DisplayPlan(systems={"one": "Model A"}, labels={"gore": "blood and gore"})
+    card = Card(name="files", dropped=("labels: 7 of 9 items excluded: no keyword", "older"))
+    made = replace(result(gap(0.07), display=display), exclusions=gone, card=card)
+    (data,) = (s for s in build_page(made).sections if s.title == "Data")
+    (table,) = (b for b in data.blocks if isinstance(b, Table))
+    assert [[c.text for c in row[:3]] for row in table.rows] == [
+        ["Model A: escape, blood and gore", "1 user", ""],
+        ["labels", "7 items", "9"],
+        ["Model A: texts", "5 texts", "9"],
+    ]
+    # What was excluded is said once.
+    (prepared,) = (b for b in data.blocks if isinstance(b, Prose) and len(b.paragraphs) > 1)
+    assert list(map(plain, prepared.paragraphs[1:])) == ["older"]
+
+
+def test_a_table_about_one_label_names_it() -> None:
+    named, unnamed = gap(0.07), gap(0.07, label="", group="age=18-24")
+    for e, title, row in ((named, "Content", "gore"), (unnamed, "Group", "ages 18 to 24")):
+        table = estimate_table(
+            [e], Context.of(result(e)), name="t", caption="", rows=("label", "group"), scale=POINTS
+        )
+        assert (table.columns[0].title, table.rows[0][0].text) == (title, row)
+
+
+def test_method_names_what_was_resampled() -> None:
+    some = (gap(0.07), ratio(2.5, "women").replace(unit="cluster"))
+    (method,) = (s for s in build_page(result(*some)).sections if s.title == "Method")
+    said = " ".join(plain(t) for b in method.blocks if isinstance(b, Prose) for t in b.paragraphs)
+    assert "bootstrap replicates over users and clusters of related texts;" in said
+
+
+def test_the_users_of_an_audit_are_those_of_all_its_parts() -> None:
+    moved = gap(0.07, key="stability/above-noise", family="counterfactual").replace(n=10)
+    reach = gap(0.07, key="reach/gap", unit="target", family="counterfactual").replace(n=12)
+    people = gap(0.0, key="reach/agency/proved").replace(n=30)
+    other = gap(0.0, key="coverage").replace(n=500)
+    facts = facts_of(Context.of(result(moved, reach, people, other)))
+    assert facts["units"] == "30 users"
 
 
 def test_levels_that_are_of_another_estimate_are_not_printed() -> None:

@@ -98,6 +98,23 @@ def test_a_gap_is_resampled_jointly(rng) -> None:
     assert gap.interval[1] - gap.interval[0] < 0.05
 
 
+def test_a_gap_is_tested_as_its_interval_says(rng) -> None:
+    """With users and items that differ, halves that do not are found different in 5% at most."""
+    few, agree, runs = 0, 0, 100
+    halves = np.column_stack([np.arange(24) < 12, np.arange(24) >= 12])
+    for _ in range(runs):
+        values = rng.normal(size=(20, 1)) + rng.normal(size=(1, 24)) + rng.normal(size=(20, 24))
+        drawn = resample_crossed(values, column_groups=halves, replicates=300, rng=rng)
+        gap = drawn.difference((0, 0, 0), (0, 0, 1), metric="gain")
+        few += gap.p_value < 0.05
+        agree += (gap.p_value < 0.05) == gap.excludes_null
+    assert few <= 11 and agree >= 0.95 * runs
+    shifted = resample_crossed(values + 3.0 * halves[:, 0], column_groups=halves, rng=rng)
+    assert shifted.difference((0, 0, 0), (0, 0, 1), metric="gain").p_value < 0.001
+    still = resample_crossed(np.stack([values, values + 0.5]), replicates=200, rng=rng)
+    assert still.difference((1, 0, 0), (0, 0, 0), metric="gain").p_value is None  # no spread
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

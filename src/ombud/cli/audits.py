@@ -24,7 +24,10 @@ from ombud.errors import PlanError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ombud.audits import Audit, Plan, Result
+    from ombud.data.exclusions import Exclusion
     from ombud.report import Report
 
 
@@ -75,24 +78,26 @@ def told(result: Result, report: Path) -> dict[str, Any]:
 
 
 def _print_result(report: Report, path: Path, quiet: bool, verbose: bool) -> None:
+    from ombud.report.names import Names
     from ombud.report.terminal import MOST_LINES
 
+    exclusions = [*map(Names.of(report.result).exclusion, report.result.exclusions)]
     if not quiet:
-        told = [] if verbose else _what_was_dropped(report.result, console.width)
+        told = [] if verbose else _what_was_dropped(exclusions, console.width)
         for line in report.lines(width=console.width, most=MOST_LINES - len(told)):
             say(line)
         for line in told:
             say(line)
     if verbose:
-        for exclusion in report.result.exclusions:
+        for exclusion in exclusions:
             say(f"  {visible(str(exclusion))}")
     say(f"report: {path}")
 
 
-def _what_was_dropped(result: Result, width: int) -> list[str]:
+def _what_was_dropped(exclusions: Sequence[Exclusion], width: int) -> list[str]:
     """Return what was excluded and what was assumed about files, the largest first."""
-    assumed = [e for e in result.exclusions if e.is_assumption]
-    excluded = [e for e in result.exclusions if not (e.is_warning or e.is_assumption)]
+    assumed = [e for e in exclusions if e.is_assumption]
+    excluded = [e for e in exclusions if not (e.is_warning or e.is_assumption)]
     lines = []
     for title, some in (("Excluded:", excluded), ("How the files were read:", assumed)):
         # A line that says "1 more" has room for it.

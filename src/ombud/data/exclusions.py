@@ -15,6 +15,7 @@ NOTICES = frozenset(
         "warning/other-language",
         "warning/unknown-items",
         "warning/unlabeled-items",
+        "unlabeled-items",
         "warning/worse-than-chance",
     }
 )

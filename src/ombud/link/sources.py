@@ -25,6 +25,8 @@ from ombud.registry import source
 
 Feedback = Literal["explicit", "implicit"]
 
+_NAMES = {"bookcrossing": "BookCrossing", "amazon": "Amazon", "goodreads": "GoodReads",
+          "goodbooks": "goodbooks-10k"}  # fmt: skip
 _UNKNOWNS = (
     "Items whose creators' identity is not asserted anywhere keep an outcome instead of an "
     "identity: no book, no author, no authority record, unknown or ambiguous."
@@ -91,7 +93,7 @@ def _linked(
     }
     card = Card(
         name="linked",
-        title=f"{ratings}, {feedback} feedback, editions joined into items",
+        title=f"{_NAMES.get(ratings, ratings)}, {feedback} feedback, editions joined into items",
         source=", ".join(sorted({i["format"] for i in folder.facts["inputs"]})),
         licence="as the linked files state",
         known_harms=(

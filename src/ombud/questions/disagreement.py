@@ -405,8 +405,7 @@ def _recommended(context: Context) -> Iterable[Block]:
         if clear:
             line = (*line, ", most for ", context.names.label(max(clear, key=weight).label))
         lines.append((*line, "."))
-    if lines:
-        yield Prose(tuple(lines), bullets=True)
+    yield Prose(tuple(lines), bullets=True)
 
 
 @section("label-disagreement")

@@ -64,11 +64,9 @@ class SystemCard:
         name = ""
         for result in results:
             context = Context.of(result)
-            for question in questions_of(context):
-                verdict = verdict_of(question, context)
-                entry = _entry(verdict, context, system)
-                if entry is not None:
-                    entries.append(entry)
+            verdicts = (verdict_of(question, context) for question in questions_of(context))
+            found = (_entry(verdict, context, system) for verdict in verdicts)
+            entries += [entry for entry in found if entry is not None]
             own = context.names.system(system).shown if system else result.plan.about.audited or ""
             name = name or own
         asked = {_SAME.get(entry.name, entry.name) for entry in entries}
@@ -101,7 +99,7 @@ def _entry(verdict: Verdict, context: Context, system: str) -> CardEntry | None:
         verdict.headline,
         next(iter((*verdict.findings, *verdict.early)), None),
         facts=tuple(facts[name] for name in _FACTS if name in facts),
-        notices=notices_of(context.result),
+        notices=notices_of(context),
         report=report if report and report.is_file() else None,
     )
     if not system:

@@ -125,8 +125,9 @@ def _sample(e: Estimate, context: Context) -> str:
     texts = e.details.get("texts")
     own = context.find(Select(e.key, ("group",), label=e.label, exact=True)) if e.group else ()
     units = [o.n for o in own if (o.system, o.group) == (e.system, e.group)] or [e.n]
-    said = count(int(texts or units[0]), "text" if texts else e.unit)
-    return f"{said} of similar texts" if e.unit == "cluster" and not texts else said
+    unit = {"target": "item"}.get(e.unit, e.unit)
+    said = count(int(texts or units[0]), "text" if texts else unit)
+    return f"{said} of related texts" if e.unit == "cluster" and not texts else said
 
 
 def stories(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
@@ -182,14 +183,11 @@ def _concentrated(finding: Finding, context: Context) -> Finding:
     ]
     if not others:
         return finding
-    clear = [o for o in others if status_of(o) == finding.status]
-    way = finding.status
-    if not e.group:
-        every = len(clear) == len(others)
-        how = "every group" if every else f"{len(clear)} of {len(others)} groups"
-        more = f" The {way} is significant in {how}."
-    elif clear:
+    clear = sum(status_of(o) == finding.status for o in others)
+    if e.group and clear:
         return finding
-    else:
-        more = f" No other {attribute} group shows a significant {way}."
+    how = "every group" if clear == len(others) else f"{clear} of {len(others)} groups"
+    more = f" The {finding.status} is significant in {how}."
+    if e.group:
+        more = f" No other {attribute} group shows a significant {finding.status}."
     return replace(finding, evidence=(*finding.evidence, more))

@@ -98,7 +98,7 @@ def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
             shows.append(
                 Matrix(
                     select, f"{title}. {_TITLES[role]}{marks}".strip(), scale,
-                    rows=rows or ("label",), folded=bool(shown) or len(shows) >= _OPEN,
+                    rows=rows or ("label",), folded=bool(shown),
                 )
             )  # fmt: skip
             continue
@@ -106,11 +106,8 @@ def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
         what = "Two systems compared" if pairs else "Largest minus smallest group"
         columns = ("label", "system", "against" if pairs else "group", "value", "p", "n")
         shows.append(Listing(select, f"{title}. {what}.", differences, columns, folded=True))
-    return part("All measures", *shows)
+    return part("All measures", *shows, appendix=bool(shown))
 
 
 _MOST_ESTIMATES = 900
 """Estimates in the tables of a section that no question declares."""
-
-_OPEN = 3
-"""Measures of a general report that are not folded."""

@@ -72,7 +72,6 @@ def card_html(title: str, entries: Sequence[CardEntry]) -> str:
     """Return a card as one file without a script."""
     template = _environment().get_template("card.html")
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
     page = template.render(
         title=title, entries=entries, style=_resource("style.css"), policy=policy,
         bars=lambda finding: charts.bars(finding.levels, _largest([finding]), finding.span),

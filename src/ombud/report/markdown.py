@@ -96,14 +96,10 @@ def verdict_lines(
         lines += [f"**What could change it:** {changes}", ""]
     lines += [f"**Next:** {_text(verdict.following)}", ""]
     lines += [f"{_text(text)}\n" for text in verdict.effects]
-    if whole and verdict.findings:
-        lines += ["## Findings", ""]
-        lines += [f"- {_text((*f.sentence, ' ', *f.evidence))}" for f in verdict.findings]
-        lines.append("")
-    if whole and verdict.early:
-        lines += ["## Early signs", ""]
-        lines += [f"- {_text((*f.sentence, ' ', *f.evidence))}" for f in verdict.early]
-        lines.append("")
+    for title, some in (("Findings", verdict.findings), ("Early signs", verdict.early)):
+        if whole and some:
+            told = [f"- {_text((*f.sentence, ' ', *f.evidence))}" for f in some]
+            lines += [f"## {title}", "", *told, ""]
     return lines
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ombud.audits.result import Result
+from ombud.data.exclusions import Exclusion
 from ombud.errors import OmbudError
 from ombud.report.model import Name
 from ombud.taxonomy import load_taxonomy, taxonomy_names
@@ -31,43 +32,24 @@ PEOPLE = {
 
 _GENDERS = frozenset({"gender", "sex"})
 _AGED = "people aged "
+_FAMILIES = {"generative-ai": "generative-AI texts", "traditional": "traditional texts"}
 _OF_TEXTS = {
     "topic": "texts about {}",
     "coarse-topic": "texts about {}",
+    "explicit": "texts with {}",
     "length": "texts of {}",
     "language": "texts in {}",
     "source": "texts from {}",
     "set": "texts of {}",
-    "family": "{} texts",
-    "severity": "texts of severity {}",
+    "severity": "texts with terms rated {}",
     "risk": "texts of risk {}",
 }
 """What texts have in common, where it is not whom they mention."""
 
 _STATEMENT = re.compile(r"^(Someone|An?|The) |\b(is|are|gets?)\b")
 _KEY = re.compile(r"\b[a-z][a-z_]*=[\w+-]+")
+_QUOTED = re.compile(r"'([^']+)'")
 _RANGE = re.compile(r"^(\d+)\s*[-\u2013]\s*(\d+)$")
-
-
-@dataclass(frozen=True)
-class Titles:
-    """Words for ids; what is in no taxonomy keeps its name."""
-
-    # Titles by id.
-    labels: Mapping[str, str] = field(default_factory=dict)
-    groups: Mapping[str, str] = field(default_factory=dict)
-
-    def label(self, name: str) -> str:
-        """Return the title of a label."""
-        return self.labels.get(name, name)
-
-    def group(self, name: str) -> str:
-        """Return the title of a group; of an intersection, that of each part."""
-        if name in self.groups:
-            return self.groups[name]
-        parts = name.split(" & ")
-        known = len(parts) > 1 and all(part in self.groups for part in parts)
-        return " and ".join(self.groups[part] for part in parts) if known else name
 
 
 @dataclass(frozen=True)
@@ -78,18 +60,18 @@ class Names:
     systems: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
-    titles: Titles = field(default_factory=Titles)  # Titles of the taxonomy
+    # Words for other ids, those of taxonomies above all.
+    label_titles: Mapping[str, str] = field(default_factory=dict)
+    group_titles: Mapping[str, str] = field(default_factory=dict)
     unit: str = "user"  # What is sampled: ``user`` or ``text``
 
     @classmethod
     def of(cls, result: Result) -> Names:
         """Return the names of a result."""
         texts = any(e.unit in {"text", "cluster"} for e in result.estimates)
-        display = result.plan.display
-        return cls(
-            display.systems, display.labels, display.groups,
-            titles=titles_of(result), unit="text" if texts else "user",
-        )  # fmt: skip
+        own = result.plan.display
+        words = _titles_of(result)
+        return cls(own.systems, own.labels, own.groups, *words, unit="text" if texts else "user")
 
     def system(self, key: str) -> Name:
         """Return the name of a system."""
@@ -101,7 +83,7 @@ class Names:
             return Name("all texts" if self.unit == "text" else "all labels")
         if key in self.labels:
             return Name(self.labels[key])
-        title = self.titles.label(key)
+        title = self.label_titles.get(key, key)
         return Name(title if title == key else _inside(title))
 
     def group(self, key: str) -> Name:
@@ -118,9 +100,10 @@ class Names:
         if not key:
             return self.group(key)
         if self.unit == "text":
-            attribute, value = _value(self.titles.group(key))
+            attribute, value = _value(self.group_titles.get(key, key))
             if attribute in _OF_TEXTS and key not in self.groups:
-                return Name(_OF_TEXTS[attribute].format(value))
+                own = value in _FAMILIES.values()
+                return Name(value if own else _OF_TEXTS[attribute].format(value))
             return Name(f"texts mentioning {self.group(key).text}")
         if key in self.groups:
             return Name(self.groups[key])
@@ -133,6 +116,14 @@ class Names:
         """Return a title or a note with names in place of the keys of groups."""
         return _KEY.sub(lambda found: self.group(found[0]).text, text)
 
+    def exclusion(self, e: Exclusion) -> Exclusion:
+        """Return what was excluded where, with names in place of keys."""
+        what, comma, label = e.where.removeprefix(f"{e.system}: ").partition(", ")
+        of = f"{self.system(e.system)}: " if e.system else ""
+        where = self.in_words(f"{of}{what}{comma}{self.label(label) if label else ''}")
+        reason = _QUOTED.sub(lambda found: f"\u201c{self.label(found[1])}\u201d", e.reason)
+        return replace(e, where=where, reason=self.in_words(reason))
+
     def attribute(self, key: str) -> str:
         """Return what a group is a value of: "age"."""
         return key.partition("=")[0] if "=" in key else ""
@@ -140,7 +131,7 @@ class Names:
     def _short(self, key: str) -> str:
         if key in self.groups:
             return self.groups[key]
-        if (title := self.titles.group(key)) != key and "=" not in title:
+        if (title := self.group_titles.get(key, key)) != key and "=" not in title:
             return title
         attribute, value = _value(title)
         if attribute == "age":
@@ -179,7 +170,7 @@ def _value(key: str) -> tuple[str, str]:
     return attribute, value.replace("-", " ") if attribute == "severity" else value
 
 
-def titles_of(result: Result) -> Titles:
+def _titles_of(result: Result) -> tuple[dict[str, str], dict[str, str]]:
     """Return the words for the labels and groups of a result.
 
     The data's card says which taxonomy its labels are of; without that, it is the one that has
@@ -189,13 +180,13 @@ def titles_of(result: Result) -> Titles:
     labels = frozenset(e.label for e in result.estimates if e.label)
     groups = frozenset(part for e in result.estimates for part in e.group.split(" & ") if part)
     told = result.card.facts.get("taxonomy")
-    return Titles(
-        _words(labels, told if isinstance(told, str) else "") or _genders(labels),
-        # Analyses put names of their own there, such as the columns of a regression.
-        {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
-        | _topics(groups)
-        | {k: v for k, v in _groups().items() if k in groups},
-    )
+    families = {label: kind for label, kind in _FAMILIES.items() if label in labels}
+    known = _words(labels, told if isinstance(told, str) else "") or _genders(labels)
+    # Analyses put names of their own there, such as the columns of a regression.
+    named = {g: v for g in groups for k, v in _FAMILIES.items() if g == f"family: {k}"}
+    named |= {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
+    people = {k: v for k, v in _titles("identity@1").items() if k in groups}
+    return families | known, named | _topics(groups) | people
 
 
 def value_title(attribute: str, value: str) -> str:
@@ -212,8 +203,8 @@ def value_title(attribute: str, value: str) -> str:
 
 def _topics(groups: frozenset[str]) -> dict[str, str]:
     parts = {g: g.partition("=")[::2] for g in groups}
-    titles = {g: value_title(*pair) for g, pair in parts.items()}
-    return {g: f"{parts[g][0]}={t}" for g, t in titles.items() if t != parts[g][1]}
+    titles = {g: _FAMILIES.get(pair[1]) or value_title(*pair) for g, pair in parts.items()}
+    return {g: f"{parts[g][0]}={_inside(t)}" for g, t in titles.items() if t != parts[g][1]}
 
 
 def _genders(labels: frozenset[str]) -> dict[str, str]:
@@ -242,7 +233,3 @@ def _titles(key: str) -> dict[str, str]:
         return {}
     every = (*taxonomy.parents, *taxonomy.labels)
     return {label.id: label.noun or label.title for label in every}
-
-
-def _groups() -> dict[str, str]:
-    return _titles("identity@1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 from ombud.stats.estimate import Estimate
@@ -101,8 +102,18 @@ class Scale:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""
         if estimate.interval is None:
             return ""
-        low, high = (self.number(end) for end in estimate.interval)
-        return f"{low} to {high}"
+        scale = replace(self, places=self._beside_null(estimate, self.places))
+        return " to ".join(map(scale.number, estimate.interval))
+
+    def _beside_null(self, estimate: Estimate, places: int) -> int:
+        """Return decimals with which no end of a clear interval looks like no effect."""
+        null = (estimate.null or 0.0) * self.factor
+        ends = [end * self.factor for end in estimate.interval or ()]
+        while estimate.excludes_null and places < _MOST_PLACES:
+            if null not in [round(end, places) for end in ends]:
+                break
+            places += 1
+        return places
 
     def interval(self, estimate: Estimate, least: int = 0) -> str:
         """Return the confidence interval for prose, with at least so many decimals.
@@ -117,11 +128,7 @@ class Scale:
             return "no confidence interval"
         low, high = (end * self.factor for end in estimate.interval)
         of_ratio = 0 if low >= 10 else 1 if low >= 1.15 else 2
-        places = max(of_ratio if self.log else self.places, least)
-        null = (estimate.null or 0.0) * self.factor
-        clear = estimate.excludes_null  # then no end looks like no effect
-        while clear and places < _MOST_PLACES and null in (round(low, places), round(high, places)):
-            places += 1
+        places = self._beside_null(estimate, max(of_ratio if self.log else self.places, least))
         signed = self.signed and low < 0
         ends = [number_text(end, places, signed=signed) + self.suffix for end in (low, high)]
         return f"{estimate.level:.0%} CI {ends[0]} to {ends[1]}"
@@ -170,8 +177,8 @@ def meet(
 
     A difference and its levels have the same decimals: those of the scale where the rounded numbers
     agree, otherwise one more; then the printed difference is that of the printed levels. A ratio has
-    two significant digits, and its levels three, or as many as it takes. There are more where a
-    narrow interval supports them. None where the levels are not two sides of the estimate.
+    two or three significant digits, and its levels three, or as many as it takes. There are more
+    where a narrow interval supports them. None where the levels are not two sides of the estimate.
 
     Examples
     --------
@@ -200,8 +207,9 @@ def meet(
         at_a = at_b = at
     else:
         usual = _ratio_places(size) if scale.log else min(scale.places, _places_for(size, 2))
-        at = _visible(usual, size - 1 if scale.log else size, width)
-        for digits in range(6, 11):  # of both together; what others are compared with has fewer
+        fewest = _visible(usual, size - 1 if scale.log else size, width)
+        # Digits of both levels together; what others are compared with has fewer.
+        for digits, at in product(range(6, 11), range(fewest, fewest + 1 + scale.log)):
             at_a = max(levels.places, _places_for(a, (digits + 1) // 2))
             at_b = max(levels.places, _places_for(b, digits // 2))
             one, two = round(a, at_a), round(b, at_b)
@@ -264,17 +272,15 @@ def decimals_for(estimate: Estimate) -> int:
     0
     """
     if estimate.interval is None:
-        return 0 if estimate.value is None else _decimals(abs(estimate.value), 2)
+        return 0 if estimate.value is None else _decimals(estimate.value, 3)
     low, high = estimate.interval
-    if math.isfinite(low) and math.isfinite(high) and high > low:
-        return _decimals(high - low, 1)
-    return _decimals(abs(estimate.value or 0.0), 2)
+    wide = math.isfinite(low) and math.isfinite(high) and high > low
+    return _decimals(high - low, 2) if wide else _decimals(estimate.value or 0.0, 3)
 
 
 def _decimals(size: float, digits: int) -> int:
-    if size == 0 or not math.isfinite(size):
-        return 2
-    return min(_MOST_PLACES, max(0, digits - math.floor(math.log10(size))))
+    usual = not size or not math.isfinite(size)
+    return 2 if usual else min(_MOST_PLACES, max(0, _places_for(size, digits)))
 
 
 def number_text(value: float, decimals: int, *, signed: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from statistics import median
@@ -14,7 +15,7 @@ from ombud.audits.collect import randomness_of
 from ombud.audits.gate import Expectation
 from ombud.audits.result import Result
 from ombud.report.context import Context, role_of
-from ombud.report.display import count, shorten
+from ombud.report.display import count, joined, plural, shorten
 from ombud.report.gate import expected_section
 from ombud.report.general import remaining
 from ombud.report.model import (
@@ -45,6 +46,7 @@ _LIMITS = (
     "later version can give other results.",
     "\u201cNo clear difference\u201d is not proof of equality: too little data looks the same.",
 )
+_MOST_OPEN = 5
 _ABOUT = {
     "auditor": "Auditor",
     "audited": "Audited party",
@@ -78,10 +80,10 @@ def build_page(
         result.plan.title,
         tuple(facts_of(context).values()),
         verdicts,
-        _unique(sections),
+        tuple(_arranged(sections)),
         every_number(context),
         edited,
-        notices_of(result),
+        notices_of(context),
         declared,
     )
 
@@ -92,29 +94,34 @@ def _sections(
     parts: list[Part] = [part for question in asked for part in question.sections]
     parts += [registry.get("section", name)() for name in registry.names("section")]
     made = [section for part in parts for section in part.made(context)]
-    shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
+    shown = {claim for part in parts for claim in part.claims(context)} & context.by_key.keys()
     if context.by_key.keys() - shown:
         made += remaining(context, shown).made(context)
     made += [s for one in common_parts(verdicts) for s in one.made(context)]
     return sorted(made, key=lambda section: section.appendix)
 
 
-def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return sections whose anchors are different."""
+def _arranged(sections: Iterable[Section]) -> Iterable[Section]:
+    """Return sections with different anchors; few tables of values are open in the body."""
     seen: dict[str, int] = {}
-    made = []
+    room = _MOST_OPEN
     for section in sections:
         number = seen[section.name] = seen.get(section.name, 0) + 1
         name = section.name if number == 1 else f"{section.name}-{number}"
-        made.append(Section(name, section.title, section.blocks, section.appendix))
-    return tuple(made)
+        blocks: list[Block] = []
+        for block in section.blocks:
+            if isinstance(block, Table) and not (block.folded or section.appendix):
+                values = any(cell.small for row in block.rows for cell in row)
+                room -= values
+                block = replace(block, folded=values and room < 0)
+            blocks.append(block)
+        yield Section(name, section.title, tuple(blocks), section.appendix)
 
 
-def notices_of(result: Result) -> tuple[str, ...]:
+def notices_of(context: Context) -> tuple[str, ...]:
     """Return what changes how an answer is read: input that does not fit."""
-    return tuple(
-        f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning
-    )
+    every = map(context.names.exclusion, context.result.exclusions)
+    return tuple(f"Warning: {exclusion}." for exclusion in every if exclusion.is_warning)
 
 
 def facts_of(context: Context) -> dict[str, str]:
@@ -148,8 +155,11 @@ def _units(context: Context) -> str:
     """Return how many users or texts the largest number is about."""
     estimates = context.result.estimates
     if context.names.unit != "text":
-        compared = [e for e in estimates if e.family] or estimates
-        users = max((e.n for e in compared if e.unit == "user"), default=0)
+        # Parts of one analysis, such as reach, are about the same users.
+        parts = {e.key.partition("/")[0] for e in estimates if e.family}
+        of_users = [e for e in estimates if e.unit == "user"]
+        ns = [e.n for e in of_users if not parts or e.key.partition("/")[0] in parts]
+        users = max(ns, default=0)
         return count(users, "user") if users else ""
     units = max((e.n for e in estimates if e.unit in {"user", "text"}), default=0)
     cells = [f"count of {cell}" for cell in ("tp", "fp", "fn", "tn")]
@@ -162,16 +172,20 @@ def _units(context: Context) -> str:
 
 def _exclusions(context: Context) -> Iterable[Block]:
     """Show what was excluded, counted."""
-    found = [e for e in context.result.exclusions if not e.is_assumption]
-    assumed = [e for e in context.result.exclusions if e.is_assumption]
+    every = [context.names.exclusion(e) for e in context.result.exclusions]
+    found = [e for e in every if not e.is_assumption]
+    assumed = [e for e in every if e.is_assumption]
     if found:
         columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
         rows = tuple(
             (
-                Cell(context.names.in_words(e.where)),
-                Cell(f"{e.count:,} {e.what}", value=float(e.count)),
+                Cell(e.where),
+                Cell(
+                    f"{e.count:,} {e.what.removesuffix('s') if e.count == 1 else e.what}",
+                    value=float(e.count),
+                ),
                 Cell("" if e.of is None else f"{e.of:,}", value=e.of),
-                Cell(context.names.in_words(e.reason)),
+                Cell(e.reason),
             )
             for e in sorted(found, key=lambda e: -(e.count / e.of if e.of else 1.0))
         )
@@ -179,23 +193,23 @@ def _exclusions(context: Context) -> Iterable[Block]:
         yield Table("excluded", caption, columns, rows)
     else:
         yield Prose((("This audit excluded no data while it ran.",),))
-    if assumed:
-        heading: Text = ("How the files were read:",)
-        yield Prose((heading, *((str(e),) for e in assumed)))
-    if dropped := context.result.card.dropped:
-        lead: Text = ("Excluded when the data set was prepared:",)
-        yield Prose((lead, *((line,) for line in dropped)))
+    said = [str(e) for e in found]
+    dropped = [line for line in context.result.card.dropped if line not in said]
+    for lead, lines in (
+        ("How the files were read:", [str(e) for e in assumed]),
+        ("Excluded when the data set was prepared:", dropped),
+    ):
+        if lines:
+            yield Prose(((lead,), *((line,) for line in lines)))
 
 
 def _measures(context: Context) -> Iterable[Block]:
     """Show what each metric is, and what it does not capture."""
     if found := context.result.metrics:
-        titles = ("Metric", "What it is", "Undefined", "Does not capture")
-        rows = tuple(
-            (Cell(i.title), Cell(i.summary), Cell(i.undefined), Cell(i.limits)) for i in found
-        )
-        columns = tuple(Column(title) for title in titles)
-        yield Table("metrics", "Metrics of this audit.", columns, rows, folded=True)
+        columns = map(Column, ("Metric", "What it is", "Undefined", "Does not capture"))
+        rows = (map(Cell, (i.title, i.summary, i.undefined, i.limits)) for i in found)
+        caption = "Metrics of this audit."
+        yield Table("metrics", caption, tuple(columns), tuple(map(tuple, rows)), folded=True)
 
 
 def _decision(verdicts: Sequence[Verdict], context: Context) -> Iterable[Block]:
@@ -214,14 +228,17 @@ def _method(context: Context) -> Text:
         if plan.correction != "none"
         else "not corrected for multiple testing"
     )
+    units = dict.fromkeys(e.unit for e in context.result.estimates if e.interval and e.unit)
+    words = {"cluster": "clusters of related texts", "target": "items"}
+    over = joined(dict.fromkeys(words.get(u) or plural(u) for u in units))
     return (
         f"Confidence intervals (CI) have a level of {plan.level:.0%}, from {plan.replicates:,} "
-        f"bootstrap replicates over independent units; p-values are {how}. ",
+        f"bootstrap replicates over {over or 'independent units'}; p-values are {how}. ",
         Strong("Shaded cells"),
         " are statistically significant after correction; the others show no clear difference. A "
         "ring marks an interval that excludes no difference before correction only. "
-        f"Samples with fewer than {plan.minimum} units are not compared. With fewer than 10 "
-        "events, a significant difference is an early sign.",
+        f"Samples of fewer than {plan.minimum} are not compared. With fewer than 10 events, a "
+        "significant difference is an early sign.",
     )
 
 
@@ -348,11 +365,7 @@ def every_number(context: Context) -> Table:
     columns = (
         *map(Column, titles),
         *(Column(t, True) for t in numbers),
-        Column("Status"),
-        Column("Unit"),
-        Column("Interval"),
-        Column("Note"),
-        Column("Key"),
+        *map(Column, ("Status", "Unit", "Interval", "Note", "Key")),
     )
     rows = []
     for e in context.result.estimates:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ombud.metrics.engine.signs import weight
@@ -47,8 +47,9 @@ class Part:
     appendix: bool = False
 
     def made(self, context: Context) -> Iterable[Section]:
-        """Return the section, unless the result holds nothing for it."""
-        blocks = tuple(block for show in self.shows for block in show.blocks(context))
+        """Return the section, unless the result holds nothing for it; prose may have no text."""
+        made = (block for show in self.shows for block in show.blocks(context))
+        blocks = tuple(b for b in made if not isinstance(b, Prose) or b.paragraphs)
         title = _worded(self.title, context)
         if blocks:
             yield Section(_slug(title), title, blocks, self.appendix)
@@ -158,23 +159,31 @@ def estimate_table(
     folded: bool = False,
     ordered: bool = False,
     title: str = "",
+    less_is_harm: bool = False,
 ) -> Table:
     """Return estimates as a matrix: one row for each value of `rows`, one column of `columns`.
 
     Rows are sorted by the smallest effect consistent with the data, as findings are, unless they
-    are `ordered`. Cells have charts on one axis, where there is room. `reference` adds a column
-    with the level that the differences are measured from; `title` is that of the first column.
+    are `ordered`; where `less_is_harm`, those with a significant decrease come first. Cells have
+    charts on one axis, where there is room. `reference` adds a column with the level that the
+    differences are measured from; `title` is that of the first column.
     """
     at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
     heads = sorted(dict.fromkeys(column for _, column in at), key=context.is_reference)
     by_row: dict[tuple[str, ...], list[Estimate]] = {}
     for (row, _), e in at.items():
         by_row.setdefault(row, []).append(e)
-    shown = [r for r in rows if len({getattr(e, r) for e in estimates}) > 1] or list(rows[-1:])
+    shown = [r for r in rows if len({getattr(e, r) for e in estimates}) > 1]
+    shown = shown or [r for r in rows if getattr(estimates[0], r)] or list(rows[-1:])
     most = largest(scale.distance(e) for e in estimates)
     order = list(by_row)
     if not ordered:
-        order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
+        order.sort(
+            key=lambda row: max(
+                (less_is_harm and status_of(e) == "decrease", *weight(e)) for e in by_row[row]
+            ),
+            reverse=True,
+        )
     first = {getattr(e, columns): e for e in estimates}
     titles = [Column(title or _FIELDS[r]) for r in shown]
     titles += [Column(reference[0], numeric=True)] if reference else []
@@ -188,12 +197,14 @@ def estimate_table(
         cells = [Cell(shorten(_named(r, one, context), 60)) for r in shown]
         if reference:
             level = reference[1](one)
-            cells.append(
-                Cell("", value=level) if level is None else Cell(SHARE.number(level), value=level)
-            )
+            cells.append(Cell("" if level is None else SHARE.number(level), value=level))
         cells += [value_cell(at.get((row, head)), scale, notes, most, axis) for head in heads]
         body.append(tuple(cells))
-    return Table(name, caption, tuple(titles), tuple(body), scale.name, notes.lines, folded)
+    # Groups of one name with the same numbers, such as texts without a term, are one row.
+    rows_shown = tuple(dict.fromkeys(body))
+    return Table(
+        name, caption, tuple(titles), rows_shown, scale.name, notes.lines, folded, less_is_harm
+    )
 
 
 def _axis(estimates: Sequence[Estimate], scale: Scale) -> charts.Axis | None:
@@ -231,12 +242,12 @@ class Matrix:
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
         if found := [e for e in context.find(self.select) if self.keep(e)]:
-            table = estimate_table(
+            yield estimate_table(
                 found, context, name=self.name or _name_of(self.select),
                 caption=_worded(self.caption, found), rows=self.rows, scale=self.scale,
                 reference=self.reference, folded=self.folded, ordered=self.ordered,
+                less_is_harm=self.less_is_harm,
             )  # fmt: skip
-            yield replace(table, less_is_harm=self.less_is_harm)
 
 
 @dataclass(frozen=True)
@@ -384,8 +395,7 @@ class Say:
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the paragraphs."""
         made = (sentence(context) for sentence in self.sentences)
-        if texts := tuple(text for text in made if text):
-            yield Prose(texts)
+        yield Prose(tuple(text for text in made if text))
 
 
 @dataclass(frozen=True)
@@ -397,8 +407,7 @@ class Alert:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the paragraphs under their title."""
-        if texts := tuple(self.sentences(context)):
-            yield Prose(texts, self.title)
+        yield Prose(tuple(self.sentences(context)), self.title)
 
 
 class Measure(NamedTuple):

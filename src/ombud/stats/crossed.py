@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr
 
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Interval, intervals_of_draws
@@ -50,13 +52,20 @@ class CrossedReplicates:
     def difference(
         self, first: Cell, second: Cell, *, metric: str, level: float = 0.95, **about: Any
     ) -> Estimate:
-        """Return first minus second, resampled jointly, as a gap whose null is 0."""
+        """Return first minus second, resampled jointly, as a gap whose null is 0.
+
+        The test is that of `Replicates.test`: Student's t with the bootstrap's standard error.
+        """
         value = float(self.point[first] - self.point[second])
         draws = self.draws[:, *first] - self.draws[:, *second]
         fewest = min(int(a[c]) for a in (self.rows, self.columns) for c in (first, second))
         interval = self._interval(value, draws, fewest, level)
         about = {"kind": "gap", "null": 0.0, **about}
-        return self._estimate(value, interval, (first, second), metric, level, about)
+        found = self._estimate(value, interval, (first, second), metric, level, about)
+        if found.interval is None:
+            return found
+        error = float(np.nanstd(draws, ddof=1)) * math.sqrt(fewest / (fewest - 1))
+        return found.resampled_p(float(2 * stdtr(fewest - 1, -abs(value) / error)), len(draws))
 
     @staticmethod
     def _interval(value: float, draws: Floats, fewest: int, level: float) -> Interval:

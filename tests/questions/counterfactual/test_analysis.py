@@ -145,6 +145,11 @@ def test_unknown_labels_stay_unknown_unless_declared(tmp_path: Path) -> None:
     nothing, _ = ways(labels.filter(pl.col("item") == LONELY))
     for e in nothing.select("escape/share"):
         assert e.value is None and e.reason_code == "no-labels"
+    # A few items do not stand above an answer that is about more than labels; most items do.
+    told = [[e for e in r.exclusions if "unlabeled-items" in e.key] for r in (result, nothing)]
+    assert [(e.count > e.of / 2, e.is_warning) for some in told for e in some if e.of] == [
+        (False, False), (True, True),
+    ]  # fmt: skip
 
 
 def test_sets_labels_and_ranks_are_told(result: Result) -> None:

@@ -47,6 +47,8 @@ def blocks(found: Result, kind: type) -> list:
         ("topic=addictions", "delicate texts about addictions"),
         ("length=up to 50 words", "delicate texts of up to 50 words"),
         ("source=forum", "delicate texts from forum"),
+        ("source=generative-ai", "delicate generative-AI texts"),
+        ("topic=class-status-occupation", "class, social status, legal status and occupation"),
         ("risk=5", "delicate texts of risk 5"),
         ("severity=offensive", "delicate texts with terms rated offensive"),
         ("language=de", "delicate texts in de"),
@@ -76,6 +78,12 @@ def test_pairs_that_are_true_by_definition_are_in_no_family() -> None:
     }
     assert {e.correction for e in verdict.family.estimates} == {"benjamini-hochberg over 3"}
     assert sum(e.family == "delicate" for e in found.estimates) == 3
+    # Nor are they shaded where findings are looked up.
+    (table,) = (t for t in blocks(found, Table) if t.name == "detection-recall-contrast")
+    shown = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+    assert shown["addictions"][1] == "not measured" and set(shown) == {
+        "addictions", "up to 50 words",
+    }  # fmt: skip
 
 
 def test_a_coarse_topic_and_the_topic_that_nearly_is_it_are_one_finding() -> None:
@@ -96,6 +104,46 @@ def test_a_coarse_topic_and_the_topic_that_nearly_is_it_are_one_finding() -> Non
         told = [f for f in verdict.findings if f.estimate.group == groups[0]]
         assert [len(f.related) for f in told] == [3 - findings]
         assert plain(verdict.headline).count("politics") == (1 if findings == 2 else 2)
+
+
+def test_a_coarse_topic_of_one_topic_is_not_counted_again() -> None:
+    groups = ("topic=crime-violence", "coarse-topic=crime-violence", "topic=politics",
+              "topic=class-status-occupation", "coarse-topic=socioeconomic-politics")  # fmt: skip
+    found = result(*(gap("model", group, -0.3, 0.0001) for group in groups))
+    (verdict,) = verdicts_of(found)
+    assert [e.group for e in verdict.family.estimates] == [*groups[:1], *groups[2:]]
+    assert verdict.family.tested == 4
+    assert {e.correction for e in verdict.family.estimates} == {"benjamini-hochberg over 4"}
+    sentences = [plain(f.sentence) for f in verdict.findings]
+    sentences += [plain(f.sentence) for one in verdict.findings for f in one.related]
+    assert len(sentences) == len(set(sentences)) == 4
+    # Neither is a table longer for it: rows that read alike are one.
+    (table,) = (t for t in blocks(found, Table) if t.name == "detection-recall-contrast")
+    names = [row[0].text for row in table.rows]
+    assert names.count("crime and violence") == 1 and len(names) == 4
+
+
+def test_missed_texts_come_first_in_the_table() -> None:
+    some = {"topic=sex": 0.6, "topic=politics": -0.2, "topic=age": -0.01, "topic=religion": -0.3}
+    found = result(*(gap("model", g, v, 0.0001 if abs(v) > 0.1 else 0.8) for g, v in some.items()))
+    (table,) = (t for t in blocks(found, Table) if t.name == "detection-recall-contrast")
+    assert [row[0].text for row in table.rows] == ["religion", "politics", "sex", "age"]
+
+
+def test_words_without_a_test_are_named_as_a_hint_if_they_are_far_off() -> None:
+    row = {"system": "model", "error": "false negative", "p_adjusted": None, "topics": ""}
+    missed = gap("model", "topic=addictions", -0.3, 0.0001)
+    for words, said in (
+        ({"night": 4.3, "86": 2.8}, "these words stand out: night."),
+        ({"86": 2.8}, "No word clearly stands out among errors."),
+    ):
+        stored = pl.DataFrame(
+            [row | {"term": term, "z": z} for term, z in words.items()],
+            schema_overrides={"p_adjusted": pl.Float64},
+        )
+        shown = blocks(result(missed, tables={"error-terms": stored}), Prose)
+        told = " ".join(plain(text) for block in shown for text in block.paragraphs)
+        assert said in told and "this is a hint, not a test" in told
 
 
 def test_topics_of_words_have_their_titles() -> None:

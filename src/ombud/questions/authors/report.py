@@ -41,8 +41,8 @@ _OUTCOMES = {
     "no_book": "no book record",
     "no_author": "no author named",
     "no_authority": "no authority record",
-    "unknown": "record without an identity",
-    "ambiguous": "contradicting assertions",
+    "unknown": "no identity in record",
+    "ambiguous": "sources disagree",
 }
 _REST = ("ambiguous", "unknown", "unlinked")
 
@@ -224,20 +224,23 @@ def _slopes_said(context: Context) -> Iterable[Block]:
     without: dict[tuple[str, str], list[str]] = {}
     for e in context.find(SLOPE):
         who = context.names.system(e.system) if e.system else "All systems"
-        works = f"works by {_people(e, context)}"
+        people = _people(e, context)
         if e.value is None or e.interval is None:
-            without.setdefault((works, e.reason), []).append(plain((who,)))
+            without.setdefault((people, e.reason), []).append(plain((who,)))
             continue
         misfit = (e.details.get("misfit") or {}).get("describes") is False
         but = " A straight line does not describe these lists." if misfit else ""
         said = f" (slope {SCORE.number(e.value)}, {SCORE.interval(e)}).{but}"
         varies = Strong(_varies(e.interval))
-        lines.append((who, f": in the share of {works}, lists ", varies, said))
-    for (works, reason), systems in without.items():
-        why = f"no slope for {works}. {reason[:1].upper()}{reason[1:]}"
-        lines.append((f"{joined(systems)}: {why}.",))
-    if lines:
-        yield Prose(tuple(lines[: charts.MOST]), bullets=True)
+        lines.append((who, f": in the share of works by {people}, lists ", varies, said))
+    alike: dict[str, dict[str, str]] = {}
+    for (people, reason), systems in without.items():
+        alike.setdefault(joined(systems), {})[people] = f"{reason[:1].upper()}{reason[1:]}"
+    for named, some in alike.items():
+        why = dict.fromkeys(some.values())
+        said = why.popitem()[0] if len(why) == 1 else "The table below says why"
+        lines.append((f"{named}: no slope for works by {joined(some)}. {said}.",))
+    yield Prose(tuple(lines[: charts.MOST]), bullets=True)
 
 
 def _varies(interval: tuple[float, float]) -> str:

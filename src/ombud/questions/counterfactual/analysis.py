@@ -75,14 +75,15 @@ class Counterfactual(CounterfactualOptions, Analysis):
             total = asked.interactions.n_users
             whole.exclusions.append(Exclusion(WHERE, "users", count, reason, total))
         if {"escape", "drift-in"} & set(self.parts) and (open_ := asked.unlabeled_items):
-            reason = "some of their labels are unknown. Escape and drift-in " + (
-                'count them as "yes"'
+            reason = "some of their labels are unknown. How labels enter and leave lists " + (
+                'is measured as if they were "yes"'
                 if self.unknown
-                else "exclude users whose answer depends on them. If every item was checked, "
-                'declare [data] unlabeled = "no"'
+                else "is not measured for users where these items decide it. If every item was "
+                'checked, declare [data] unlabeled = "no"'
             )
             total = asked.interactions.n_items
-            key = "warning/unlabeled-items"
+            # The answer is about more than labels: some unknown ones are no warning.
+            key = "warning/unlabeled-items" if 2 * open_ > total else "unlabeled-items"
             whole.exclusions.append(Exclusion(WHERE, "items", open_, reason, total, key))
         unknown = sorted(set(self.black_box) - set(models))
         if unknown and models:

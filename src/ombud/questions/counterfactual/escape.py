@@ -14,7 +14,6 @@ from ombud.probes import DriftIn, Escape
 from ombud.probes.escape import LabelCount, Way, curve, readable
 from ombud.probes.outcomes import RetrainedOutcome
 from ombud.questions.counterfactual.checkpoint import (
-    WHERE,
     Checkpoint,
     PartResult,
     path_from_json,
@@ -97,7 +96,7 @@ class _OneLabel:
     def estimates(self) -> None:
         """Turn ways into curves, of all and of groups, and into what they cost."""
         plan, settings = self.plan, self.settings
-        rows = np.array(self.rows, np.int64)
+        rows, where = np.array(self.rows, np.int64), f"{self.direction}, {self.label}"
         about: dict[str, Any] = {
             "name": _NAMES[self.direction], "key": self.direction, "label": self.label,
             "system": self.name, "level": settings.level,
@@ -117,8 +116,7 @@ class _OneLabel:
                          for e in found]  # fmt: skip
         self.part.estimates += [self._told(e) for e in found]
         self.part.exclusions += [
-            Exclusion(f"{WHERE}, {self.label}", e.what, e.count, e.reason, e.of, system=self.name)
-            for e in left_out
+            Exclusion(where, e.what, e.count, e.reason, e.of, system=self.name) for e in left_out
         ]
         for group, members in groups.items():
             if int((members & risk).sum()) < settings.minimum:
@@ -129,7 +127,6 @@ class _OneLabel:
         small = sum(0 < int((m & risk).sum()) < settings.minimum for m in groups.values())
         if small:
             reason = f"fewer than {settings.minimum} of its users are at risk"
-            where = f"{WHERE}, {self.label}"
             self.part.exclusions.append(
                 Exclusion(where, "user groups", small, reason, len(groups), system=self.name)
             )

@@ -630,19 +630,19 @@ def counterfactual_question() -> Question:
         asks="What could people be shown if they acted differently?",
         family={
             REACH: Phrase(
-                sentence="{system}: {note} can bring {level} of less popular items into a list, "
-                "compared with {other} of popular items.",
-                fallback="{system}: {note} can bring fewer of the less popular items into a list "
-                "than of the popular items ({size}).",
-                summary="{system} keep{s} less popular items out of reach",
+                sentence="{system}: {note} can bring {level} of less popular items into that "
+                "person\u2019s list, compared with {other} of popular items.",
+                fallback="{system}: {note} can bring fewer of the less popular items into that "
+                "person\u2019s list than of the popular items ({size}).",
+                summary="{system} make{s} less popular items harder to reach than popular ones",
                 object="",
-                yes="keep{s} less popular items out of reach",
+                yes="make{s} less popular items harder to reach than popular ones",
                 what="less popular items",
                 compared=("less popular items", "popular items"),
                 levels=_halves,
                 scale=POINTS,
                 harm="less",
-                note=lambda e, context: _budget(e),
+                note=lambda e, _: f"{_budget(e)} of a person\u2019s history",
             ),
             MOVED: Phrase(
                 sentence="{system}: {note} changes a list by {size} beyond retraining noise "
@@ -661,7 +661,8 @@ def counterfactual_question() -> Question:
         },
         systems="recommender",
         yes="limit{s} what people can be shown, or let{s} other users\u2019 data change it",
-        possible="The share of less popular items within reach could still be up to {bound}.",
+        possible="The share within reach could still be up to {bound} for less popular items than "
+        "for popular ones.",
         changes=(_search,),
         inspect="Inspect the treatment of {what} in {systems}, and run the audit again after "
         "changes.",

@@ -300,7 +300,7 @@ class LongTexts(Analysis):
             detector = detector_in(system)
             if isinstance(system, Moderator) and system.record is not None:
                 reason = "recorded decisions do not tell how much of a text was read"
-                exclusions.append(Exclusion("long-texts", "systems", 1, reason, system=name))
+                exclusions.append(Exclusion("long texts", "systems", 1, reason, system=name))
             if detector is None:
                 continue
             context.progress(number, len(context.systems), f"long texts: {name}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ombud.audits.result import Result
 from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
@@ -34,9 +36,9 @@ from ombud.stats.estimate import Estimate
 from ombud.taxonomy.model import load_crosswalk
 
 _WORDS = 6
+_UNTESTED = 4.0  # The z score from which a word is named without a test
 _NEARLY = 0.9
 _PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
-_READ = {"cut": "first window alone", "max": "highest window", "mean": "mean of windows"}
 
 # -- What was measured, by name.
 
@@ -84,25 +86,6 @@ def _of(root: str, role: str, *names: str) -> tuple[tuple[str, Select], ...]:
 # -- Words.
 
 
-def _texts(e: Estimate, context: Context) -> str:
-    """Return the texts of a group in words."""
-    kind, _, value = e.group.partition("=")
-    shown = str(context.names.group(e.group))
-    if kind in {"topic", "coarse-topic"}:
-        if value == "no term":
-            return "texts without a listed term"  # shown, though in no family
-        return f"texts about {shown.lower()}"
-    before = {
-        "severity": "texts with terms rated",
-        "length": "texts of",
-        "source": "texts from",
-        "set": "texts of",
-        "language": "texts in",
-        "risk": "texts of risk",
-    }
-    return f"{before[kind]} {shown}" if kind in before else str(context.names.members(e.group))
-
-
 def _is_told(e: Estimate) -> bool:
     """Return whether a group is in the family: texts with and without a term are not.
 
@@ -112,16 +95,26 @@ def _is_told(e: Estimate) -> bool:
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
 
 
+def _broader() -> Iterator[tuple[str, str]]:
+    """Yield each group of a topic with the group of its coarse topic."""
+    for fine, broad, relation in load_crosswalk("delicate@1", "delicate-coarse@1").rows:
+        if relation != "related":
+            yield f"topic={fine}", f"coarse-topic={broad}"
+
+
+def _uncounted(result: Result) -> Callable[[Estimate], bool]:
+    """Return what tells tautologies, and coarse topics that are one topic a second time."""
+    known, groups = tautologies(result), {e.group for e in result.estimates}
+    topics = Counter(coarse for fine, coarse in _broader() if fine in groups)
+    return lambda e: known(e) or topics[e.group] == 1
+
+
 def _story(e: Estimate, context: Context) -> str:
     """Return the group, or the coarse topic of a topic that holds nearly all of its texts."""
-    kind, _, topic = e.group.partition("=")
     sizes = {g.group: g.n for g in context.find(Select(e.key, ("group",), exact=True))}
-    rows = load_crosswalk("delicate@1", "delicate-coarse@1").rows if kind == "topic" else ()
-    for fine, broad, relation in rows:
-        coarse, inside = f"coarse-topic={broad}", fine == topic and relation != "related"
-        if inside and sizes.get(e.group, 0) >= _NEARLY * sizes.get(coarse, math.inf):
-            return coarse
-    return e.group
+    coarse = (c for fine, c in _broader() if fine == e.group)
+    most = (c for c in coarse if sizes.get(e.group, 0) >= _NEARLY * sizes.get(c, math.inf))
+    return next(most, e.group)
 
 
 # -- Sentences.
@@ -146,8 +139,7 @@ def _found(context: Context) -> Iterable[Block]:
         found = Strong(f"{tp:,} of {tp + fn:,}")
         wrong = f" delicate texts, and flags {fp:,} of {fp + tn:,} others."
         lines.append((context.names.system(e.system), " finds ", found, wrong))
-    if lines:
-        yield Prose(tuple(lines), bullets=True)
+    yield Prose(tuple(lines), bullets=True)
 
 
 def _seen(context: Context) -> Sequence[Text]:
@@ -191,7 +183,8 @@ def _standing_out(context: Context) -> Iterable[Block]:
         return
     words: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        if row["p_adjusted"] is None or row["p_adjusted"] < 0.05:
+        p = row["p_adjusted"]
+        if row["z"] >= _UNTESTED if p is None else p < 0.05:
             words.setdefault((row["system"], row["error"]), []).append(row["term"])
     lines: list[Text] = [
         (
@@ -205,8 +198,10 @@ def _standing_out(context: Context) -> Iterable[Block]:
     if not lines:
         lines = [("No word clearly stands out among errors.",)]
     yield Prose(tuple(lines), bullets=len(lines) > 1)
-    compared = "Words are compared with texts of the same label that were decided correctly."
-    yield Prose(((f"{compared} Offensive words are masked.",),))
+    said = "Words are compared with texts of the same label that were decided correctly."
+    if all(row["p_adjusted"] is None for row in rows):
+        said += " Because texts are related, this is a hint, not a test."
+    yield Prose(((f"{said} Offensive words are masked.",),))
 
 
 def _rare(context: Context) -> Text | None:
@@ -233,8 +228,7 @@ def _flips(context: Context) -> Iterable[Block]:
         flips = e.details.get("flips", e.details.get("fails"))
         if e.value is None or flips is None or not e.n:
             continue
-        triplet = e.key == TRIPLETS.metric
-        what = "triplets" if triplet else "templates" if e.key == TEMPLATES.metric else "texts"
+        what = {TRIPLETS.metric: "triplets", TEMPLATES.metric: "templates"}.get(e.key, "texts")
         test = f"{str(context.names.label(e.label)).capitalize()} swapped"
         test = {"triplets": "Winogender", "templates": "Templates"}.get(what, test)
         ways = e.details.get("to flagged"), e.details.get("to allowed")
@@ -246,8 +240,7 @@ def _flips(context: Context) -> Iterable[Block]:
         end = f" {what} differently.{more}"
         changed = Strong(f"{flips:,} of {e.n:,}")
         lines.append((f"{test}: ", context.names.system(e.system), " decides ", changed, end))
-    if lines:
-        yield Prose(tuple(lines), bullets=True)
+    yield Prose(tuple(lines), bullets=True)
 
 
 def _again(context: Context) -> Iterable[Block]:
@@ -258,8 +251,7 @@ def _again(context: Context) -> Iterable[Block]:
         changed = Strong(f"{e.details.get('changed', 0):,} of {texts:,} texts")
         end = f", queried at least {count(asked, 'time')} each."
         lines.append((context.names.system(e.system), " changed its decision on ", changed, end))
-    if lines:
-        yield Prose(tuple(lines))
+    yield Prose(tuple(lines))
 
 
 def _long(context: Context) -> Iterable[Block]:
@@ -276,8 +268,7 @@ def _long(context: Context) -> Iterable[Block]:
                 f"{row['used']}."
             )
             lines.append((context.names.system(row["system"]), said))
-    if lines:
-        yield Prose(tuple(lines))
+    yield Prose(tuple(lines))
 
 
 def _heads(context: Context) -> Text | None:
@@ -433,6 +424,7 @@ SECTIONS = (
             f"Share of delicate texts found, compared with other delicate texts. {MARKS}",
             POINTS,
             rows=("group",),
+            keep=lambda e: bool(e.family),  # the others are true by definition, or nearly
             less_is_harm=True,
         ),
         Say((_topics,)),
@@ -481,7 +473,7 @@ SECTIONS = (
         "Long texts",
         Custom(_long),
         Grid(LONG, "Texts longer than the window of a moderator, by how they are read: the first "
-             f"window alone (cut), the {_READ['max']} (max), the {_READ['mean']} (mean).", SCORE,
+             "window alone (cut), the highest window (max), the mean of windows (mean).", SCORE,
              rows=("system", "label")),
         Listing(
             under("long-texts/"),
@@ -576,20 +568,19 @@ def delicate() -> Question:
         asks="Which delicate texts are missed?",
         family={
             RECALL: Phrase(
-                sentence="{system} finds {level} of delicate {note}, compared with {other} of "
+                sentence="{system} finds {level} of delicate {who}, compared with {other} of "
                 "other delicate texts.",
-                fallback="{system} finds fewer of the delicate {note} than of others: {size}.",
+                fallback="{system} finds fewer of the delicate {who} than of others: {size}.",
                 summary="{system} find{s} fewer of the delicate {objects}",
-                object="{note}",
+                object="{who}",
                 than=" than of others",
                 what="delicate texts",
                 who="{group}",
-                compared=("{note}", "other delicate texts"),
+                compared=("{who}", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
                 yes="find{s} fewer of some delicate texts than of others",
                 keep=_is_told,
-                note=_texts,
                 story=_story,
             ),
             SWAPS: swapped,
@@ -600,5 +591,5 @@ def delicate() -> Question:
         changes=(unlabeled_texts, _raters),
         inspect="Read the delicate texts missed by {systems}, retrain, and run the audit again.",
         sections=SECTIONS,
-        tautologies=tautologies,
+        tautologies=_uncounted,
     )

@@ -91,9 +91,8 @@ def _undecided(context: Context) -> Text | None:
     if not shares:
         return None
     most = max(shares, key=lambda e: e.value or 0.0)
-    return context.names.system(
-        most.system
-    ), f" left {percent(most.value or 0.0)} of texts undecided."
+    name = context.names.system(most.system)
+    return (name, f" left {percent(most.value or 0.0)} of texts undecided.")
 
 
 def _terms(context: Context) -> Text:
@@ -181,11 +180,8 @@ def _tagging(context: Context) -> Text | None:
         where = f" of {joined([shorten(name, 40) for name in stated])}" if by_terms else ""
         parts.append(f"The data itself states the groups{where}.")
     if by_terms:
-        mode = (
-            "as published"
-            if context.result.plan.options.get("mode") == "published"
-            else "as whole words"
-        )
+        published = context.result.plan.options.get("mode") == "published"
+        mode = "as published" if published else "as whole words"
         which = "The other texts are" if stated else "Texts are"
         parts.append(
             f"{which} assigned to groups by term lists, matched {mode}. Term lists find explicit "
@@ -294,7 +290,8 @@ def _sizes(context: Context) -> Iterable[Block]:
         )
         for c, title in titles.items()
     )
-    columns = (Column("Texts"), *(Column(shorten(row["name"], 40), True) for row in parts))
+    named = (shorten(str(context.names.label(row["name"])), 40) for row in parts)
+    columns = (Column("Texts"), *(Column(name, True) for name in named))
     caption = "Texts, their length, and how many mention each group."
     yield Table("set-sizes-table", caption, columns, rows)
 

@@ -206,8 +206,9 @@ def _papers(context: Context) -> Text | None:
     here = _ends([own or 0.0 for own, _, _ in pairs])
     there = _ends([paper or 0.0 for _, paper, _ in pairs])
     return (
-        f"All warnings combined change by {here} ({joined([system for *_, system in pairs])}). "
-        f"Averaged over users\u2019 own ratios, as in the published study, it is {there}.",
+        f"With all warnings combined, the difference from histories is {here} "
+        f"({joined([system for *_, system in pairs])}). Averaging each user\u2019s own ratio, as "
+        f"the published study does, gives {there}.",
     )
 
 
