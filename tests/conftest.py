@@ -75,11 +75,21 @@ def browser() -> Iterator[Any]:
         if os.environ.get("OMBUD_REQUIRE_BROWSER") == "1":
             pytest.fail(why)
         pytest.skip(why)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=300_000)  # the machine may be busy
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         made = playwright.chromium.launch(executable_path=found, args=arguments)
+        context = made.new_context
+
+        def patient(**options: Any) -> Any:
+            opened = context(**options)
+            opened.set_default_timeout(300_000)
+            return opened
+
+        made.new_context = patient
         yield made
         made.close()
 

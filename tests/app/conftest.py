@@ -37,7 +37,7 @@ class Running:
 
     def client(self) -> httpx.Client:
         """A browser that runs no scripts, closed with the test."""
-        client = httpx.Client(base_url=self.url, follow_redirects=True, timeout=30)
+        client = httpx.Client(base_url=self.url, follow_redirects=True, timeout=300)
         self.clients.append(client)
         return client
 

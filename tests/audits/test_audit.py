@@ -163,7 +163,8 @@ def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen([*command, "0.2"])
     deadline = time.monotonic() + 600
     parts = tmp_path / "r" / "outputs" / "parts"
-    while len(list(parts.glob("*.parquet"))) < 3 and time.monotonic() < deadline:
+    while len(list(parts.glob("*.parquet"))) < 3:
+        assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

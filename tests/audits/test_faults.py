@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ombud.audits import Audit, Plan
-from ombud.audits.plan import check_names
+from ombud.audits.plan import build_named
 from ombud.errors import PlanError
 
 
@@ -58,7 +58,7 @@ def test_a_type_that_is_no_system_names_those_that_the_metrics_measure() -> None
         "metrics": [{"name": "recall"}],
     }
     with pytest.raises(PlanError) as error:
-        check_names(Plan.from_dict(plan))
+        build_named(Plan.from_dict(plan))
     said = str(error.value)
     assert "no recommender is called 'als'; did you mean 'explicit-als' or 'implicit-als'" in said
     assert "no recommender is called 'zzz'; known: avoid-list" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +30,58 @@ def plan(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_metrics_analyses_and_systems_are_built_once(
-    plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[str] = []
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each registered thing was built."""
+    counts: Counter[str] = Counter()
     create = registry.create
 
     def counting(kind: str, name: str, *rest: Any) -> Any:
-        built.append(f"{kind}:{name}")
+        counts[f"{kind}:{name}"] += 1
         return create(kind, name, *rest)
 
     monkeypatch.setattr(registry, "create", counting)
-    Audit.from_plan(Plan.from_dict(plan)).run()
-    assert sorted(built) == [
-        "analysis:distribution", "metric:label-share", "metric:share-gap", "recommender:popular",
-    ]  # fmt: skip
+    return counts
 
 
-def test_files_are_hashed_once_and_the_data_is_gone_through_once(
-    plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_metrics_and_analyses_are_built_once_and_systems_once_a_repeat(
+    plan: dict[str, Any], built: Counter[str], repeat: int
 ) -> None:
+    plan |= {"repeat": repeat, "split": {"method": "per-user", "share": 0.2}}
+    Audit.from_plan(Plan.from_dict(plan)).run()
+    assert built == {
+        "analysis:distribution": 1,
+        "metric:label-share": 1,
+        "metric:share-gap": 1,
+        "recommender:popular": repeat,
+    }
+
+
+def test_a_preset_completes_a_plan_and_prepares_its_data_once(
+    built: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"source": "small", "options": {"seed": 2, "ratings": True}}
+    plan = {
+        "preset": "warnings",
+        "data": data,
+        "repeat": 3,
+        "options": {"trained": ["SVD"], "feedback": "explicit"},
+    }
+    audit = Audit.from_plan(Plan.from_dict(plan))
+    before = Counter(built)
+    for number in (1, 2):
+        again = audit.repeated(number, None)
+        assert again.data is not None and again.metrics == audit.metrics
+    assert built["preset:warnings"] == 2
+    assert {name.partition(":")[0] for name in built - before} == {"recommender"}
+
+
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_files_are_hashed_once_and_the_data_is_gone_through_once(
+    plan: dict[str, Any], repeat: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan |= {"repeat": repeat, "split": {"method": "per-user", "share": 0.2}}
     hashed: list[str] = []
     arrays: list[int] = []
     hash_file, bytes_of = provenance.hash_file, provenance._bytes_of

@@ -296,7 +296,7 @@ def test_a_session_of_another_thread_is_found_and_left_alone(session: Any):
     assert session.range(3).count() == 3
 
 
-def test_jobs_that_the_watch_cancels_are_known_by_their_error(session: Any):
+def test_jobs_that_the_watch_cancels_are_known_by_their_error(session: Any, tmp_path: Path):
     """Whether they wait is asked of Spark, and what it raises names the group."""
     watch, waited = ExecutorWatch(session, lambda done, total, what: None), []
 
@@ -309,9 +309,16 @@ def test_jobs_that_the_watch_cancels_are_known_by_their_error(session: Any):
 
     canceller = threading.Thread(target=cancel, daemon=True)
     canceller.start()
-    slow = session.range(4).rdd.map(lambda row: time.sleep(5) or row[0])
+    cancelled = tmp_path / "cancelled"
+
+    def slow(row: Any) -> int:
+        while not cancelled.exists():
+            time.sleep(0.05)
+        return int(row[0])
+
     with pytest.raises(Exception, match="cancelled") as caught, watch:
-        slow.collect()
+        session.range(4).rdd.map(slow).collect()
+    cancelled.touch()
     canceller.join()
     assert waited and watch.has_cancelled(caught.value)
 

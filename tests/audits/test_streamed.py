@@ -240,15 +240,32 @@ def test_files_named_from_the_working_directory_are_hashed(lake: Path, tmp_path:
         ({"split": {"method": "per-user"}}, "hold interactions out beforehand"),
         ({"systems": {"p": {"type": "popular"}}}, "only recorded lists in Parquet"),
         ({"engine": {"type": "stream", "master": "local"}}, "engine.master is read by"),
-        ({"engine": {"blocks": 3}}, 'engine.blocks is read by type = "stream"'),
         ({"engine": {"type": "stream", "blocks": 0}}, "engine.blocks"),
+        ({"data": {"labels": "measured.parquet"}}, "share gap@10: labels with measured errors"),
+        (
+            {"data": {"labels": "measured.parquet"}, "metrics": [{"name": "amplification"}]},
+            "amplification.*: labels with measured errors",
+        ),
+        ({"data": {"labels": "absent.parquet"}}, "there is no file .*absent.parquet"),
     ],
     ids=lambda part: part if isinstance(part, str) else "-".join(part),
 )
-def test_what_blocks_cannot_do_is_refused(lake: Path, tmp_path: Path, more: dict, told: str):
-    more = {"engine": {"type": "stream"}} | more
+def test_what_blocks_cannot_do_is_refused_before_a_table_is_read(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict, told: str
+):
+    monkeypatch.chdir(tmp_path)
+    labels = pl.read_parquet(lake / "labels.parquet").select("item", "label", "state")
+    counts = {name: pl.lit(5) for name in ("said", "validated_yes", "validated_no")}
+    labels.with_columns(**counts).write_parquet("measured.parquet")
+    data = plan_of(lake)["data"] | {"interactions": "absent.parquet"} | more.get("data", {})
     with pytest.raises(PlanError, match=told):
-        run(lake, tmp_path / "out", **more)
+        run(lake, tmp_path / "out", **({"engine": {"type": "stream"}} | more | {"data": data}))
+    assert not (tmp_path / "out").exists()
+
+
+def test_keys_of_another_engine_are_refused(lake: Path, tmp_path: Path):
+    with pytest.raises(PlanError, match='engine.blocks is read by type = "stream"'):
+        run(lake, tmp_path / "out", engine={"blocks": 3})
     assert not (tmp_path / "out").exists()
 
 

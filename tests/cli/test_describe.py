@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ombud import registry
 from ombud.audits import Audit, Plan
-from ombud.audits.plan import check_names
+from ombud.audits.plan import build_named
 from ombud.cli import app
 from ombud.cli.describe import described as described_as_data
 from ombud.taxonomy import taxonomy_names
@@ -46,7 +46,7 @@ def test_every_name_has_a_text_arguments_and_a_plan(name: str) -> None:
         assert name in one["example"]
         # Where a value of one's own belongs, the example has dots or a comment.
         if "..." not in one["example"] and "# " not in one["example"]:
-            check_names(plan)
+            build_named(plan)
 
 
 @pytest.fixture(scope="module")

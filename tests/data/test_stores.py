@@ -85,7 +85,7 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     options = ["--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]
     server = subprocess.Popen([AZURITE, *options, "--blobPort", str(port)])
     try:
-        for _ in range(600):
+        for _ in range(6_000):
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
                 break

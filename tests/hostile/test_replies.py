@@ -210,7 +210,7 @@ def asked(server: Server, reply: bytes, folder: Path) -> tuple[Outcome, str]:
         score_path="score",
         threshold=0.5,
         cache=folder / "a.sqlite",
-        run=RunSettings(retries=0, backoff=0.0, timeout=20.0),
+        run=RunSettings(retries=0, backoff=0.0, timeout=120.0),
     )
     texts = Texts(np.array([7]), np.array(["x"], dtype=object), np.array([-1], dtype=np.int8))
     try:
@@ -247,7 +247,7 @@ def recommended(server: Server, reply: bytes, folder: Path) -> tuple[int, str]:
         faults="exclude",
         retries=0,
         wait=0.0,
-        timeout=20.0,
+        timeout=120.0,
     )
     try:
         found = system.recommend(USERS, 3)

@@ -109,6 +109,7 @@ def test_a_run_that_was_killed_goes_on_and_stays_within_its_budget(tmp_path):
     )
     assert process.stdout.readline().strip() == b"ready"
     while not log.exists() or log.stat().st_size < 15:
+        assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -19,15 +19,15 @@ from ombud.audits.backends.base import Answers, Backend, Run
 from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
-from ombud.audits.collect import REPEATS, System, SystemOutputs, check_repeats
-from ombud.audits.load import load_data, load_metrics, load_system, what_systems_are
+from ombud.audits.collect import REPEATS, System, SystemOutputs, check_repeats, repeated_plan
+from ombud.audits.load import load_metrics, load_system, load_whole, split_data, what_systems_are
 from ombud.audits.plan import (
     AboutPlan,
     DataPlan,
     ExpectPlan,
     Plan,
     StatisticsPlan,
-    check_names,
+    build_named,
     old_names,
     refuse_unused,
 )
@@ -41,7 +41,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError, ResultError
 from ombud.files import read_json
-from ombud.metrics.base import spec_of
+from ombud.metrics.base import Metric, spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
@@ -138,6 +138,8 @@ class Audit:
             self.metrics = [
                 load_metrics((dict(one),))[0] if isinstance(one, Mapping) else one for one in specs
             ]
+        if self.data is None and self.plan is None:
+            raise PlanError("an audit needs data, or a plan (Audit.from_plan)")
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
@@ -160,8 +162,6 @@ class Audit:
         measures = [metric.registered_name for metric in self.metrics]
         measures += [analysis.registered_name for analysis in self.analyses]
         check_measures(self.statistics.matters, measures)
-        if self.data is None:
-            self.backend = StreamBackend(self._as_plan(), tuple(self.metrics))
 
     def _in_memory(self, data: Dataset) -> None:
         """Bring systems and groups into one form, and refuse what does not fit together."""
@@ -204,46 +204,54 @@ class Audit:
             ``spark``: see `ombud.audits.backends.spark.SparkBackend`.
         """
         plan = complete(plan)
-        data, chosen = None, dict[str, Any](plan.systems)
-        analyses: Sequence[Analysis] = ()
-        files: Mapping[str, str] = {}
         if plan.engine.type == "memory":
-            metrics, analyses = check_names(plan, systems=systems is None)
+            metrics, analyses = build_named(plan, systems=systems is None)
             check_repeats(plan)
             files = input_hashes(plan)
-            data = load_data(plan, files, metrics)
-            refuse_unused(plan, data)
-            of = what_systems_are(metrics, data)
-            chosen = (
-                {n: load_system(n, s, of) for n, s in plan.systems.items()}
-                if systems is None
-                else dict(systems)
-            )
-        else:
-            if plan.engine.type == "spark":
-                SparkBackend.check()
-            # What is named from the working directory must be found, hashed and stored as it is.
-            plan = plan.relative_to(Path())
-            metrics, _ = check_names(plan)
-            refuse_whole(plan, metrics)
-        made = cls(
-            data,
-            chosen,
-            metrics,
-            seed=plan.seed,
-            sample=plan.sample,
-            statistics=plan.statistics,
-            title=plan.title,
-            plan=plan,
-            analyses=analyses,
-            about=plan.about,
-            expect=plan.expect,
-        )
+            whole = load_whole(plan, files, metrics)
+            return cls._planned(plan, systems, metrics, analyses, files, whole)
+        if plan.engine.type == "spark":
+            SparkBackend.check()
+        # What is named from the working directory must be found, hashed and stored as it is.
+        plan = plan.relative_to(Path())
+        metrics, _ = build_named(plan)
+        refuse_whole(plan, metrics)
+        made = cls(None, dict(plan.systems), metrics, plan=plan, **_stated(plan))
         if plan.engine.type == "spark":
             made.backend = SparkBackend(plan, tuple(metrics), frames or {}, session)
-        elif plan.engine.type == "memory":
-            made.backend = MemoryBackend(made, files)
+        else:
+            made.backend = StreamBackend(plan, tuple(metrics))
         return made
+
+    @classmethod
+    def _planned(
+        cls,
+        plan: Plan,
+        systems: Mapping[str, System] | None,
+        metrics: Sequence[Metric],
+        analyses: Sequence[Analysis],
+        files: Mapping[str, str],
+        whole: Dataset,
+    ) -> Self:
+        """Build the audit that a plan describes of data that is not split yet."""
+        data = split_data(whole, plan)
+        refuse_unused(plan, data)
+        if systems is None:
+            of = what_systems_are(metrics, data)
+            systems = {n: load_system(n, s, of) for n, s in plan.systems.items()}
+        more = {"plan": plan, "analyses": analyses, **_stated(plan)}
+        made = cls(data, dict(systems), metrics, **more)
+        assert isinstance(made.backend, MemoryBackend)  # it has data
+        made.backend.files, made.backend.whole = files, whole if plan.repeat > 1 else None
+        return made
+
+    def repeated(self, number: int, systems: Mapping[str, System] | None) -> Self:
+        """Return the audit of a further repeat: only its split and its systems are new."""
+        assert self.plan is not None and isinstance(self.backend, MemoryBackend)
+        files, whole = self.backend.files, self.backend.whole
+        assert files is not None and whole is not None  # its plan asks for repeats
+        plan = repeated_plan(self.plan, number)
+        return self._planned(plan, systems, self.metrics, self.analyses, files, whole)
 
     @property
     def settings(self) -> Settings:
@@ -357,6 +365,14 @@ class Audit:
         elif self.data is not None and plan.split:
             store_held_out(self.data, folder)
         return store
+
+
+def _stated(plan: Plan) -> dict[str, Any]:
+    """Return what a plan states beside data, systems and metrics."""
+    return {
+        name: getattr(plan, name)
+        for name in ("seed", "sample", "statistics", "title", "about", "expect")
+    }
 
 
 def _selected(data: Dataset, by: tuple[str, ...]) -> Dataset:

@@ -43,11 +43,20 @@ def load_data(
     metrics
         The metrics of the plan, where they are built already.
     """
-    data = _by_item(prepared(plan, _crossed(_load(plan, hashes or {}, metrics), plan)), plan)
-    return _split(data, plan) if plan.split else data
+    return split_data(load_whole(plan, hashes, metrics), plan)
 
 
-def _split(data: Dataset, plan: Plan) -> Dataset:
+def load_whole(
+    plan: Plan, hashes: Mapping[str, str] | None = None, metrics: Sequence[Metric] | None = None
+) -> Dataset:
+    """Return what `load_data` does before it splits the data."""
+    return _by_item(prepared(plan, _crossed(_load(plan, hashes or {}, metrics), plan)), plan)
+
+
+def split_data(data: Dataset, plan: Plan) -> Dataset:
+    """Return the data split as a plan says; the data itself if it says nothing."""
+    if not plan.split:
+        return data
     if data.interactions is None:
         raise PlanError("the plan has a [split], but the data has no interactions")
     if data.test is not None:

@@ -549,10 +549,10 @@ def _model(annotation: Any) -> Any:
     )
 
 
-def check_names(plan: Any, systems: bool = True) -> tuple[tuple[Metric, ...], tuple[Analysis, ...]]:
-    """Look up everything that a plan names, and raise one error for all that is not there.
-
-    Returns its metrics and analyses, which had to be built to be checked.
+def build_named(
+    plan: Plan, systems: bool = True
+) -> tuple[tuple[Metric, ...], tuple[Analysis, ...]]:
+    """Return the metrics and analyses that a plan names; one error for all that is not there.
 
     The plan is completed by its preset. Systems that are given, and not built from the plan, have
     no name there to look up.
@@ -590,7 +590,7 @@ def build_all(kind: str, specs: Iterable[Mapping[str, Any]], faults: list[str]) 
     return tuple(made)
 
 
-def _kinds_of_systems(plan: Any) -> tuple[str, ...]:
+def _kinds_of_systems(plan: Plan) -> tuple[str, ...]:
     """Return what the systems of a plan can be, by what its metrics measure."""
     both = ("recommender", "moderator")
     known = registry.names("metric")

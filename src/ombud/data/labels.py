@@ -21,7 +21,8 @@ from ombud.taxonomy.model import refused_anywhere
 
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
-_MEASURED = ("said", "validated_yes", "validated_no")
+MEASURED = ("said", "validated_yes", "validated_no")
+"""Columns of the measured errors of the system that gave the labels."""
 
 Unlabeled = Literal["no", "unknown"]
 """What a pair of item and label means that no row mentions, for every item there is."""
@@ -183,7 +184,7 @@ class Labels:
             Column("state", "number", low=min(LabelState), high=max(LabelState)),
             Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
-            *(Column(name, "count", required=False, low=0, high=_MOST_VOTES) for name in _MEASURED),
+            *(Column(name, "count", required=False, low=0, high=_MOST_VOTES) for name in MEASURED),
             Column("transport", "category", required=False),
         ]
         table, exclusions = _read(frame, columns, (), source)
@@ -197,8 +198,8 @@ class Labels:
                 votes[name] = np.zeros(shape, np.int32)
                 votes[name][rows, places] = table[name].to_numpy()
         errors = None
-        if set(_MEASURED) <= set(table.columns) and table.height:
-            stored = {name: table[name].to_numpy() for name in _MEASURED}
+        if set(MEASURED) <= set(table.columns) and table.height:
+            stored = {name: table[name].to_numpy() for name in MEASURED}
             errors = LabelErrors.from_columns(shape, rows, places, stored, _transport(table))
             texts = int((errors.yes + errors.no).sum())
             rule += f"; a system gave them, its errors were measured on {texts:,} texts"

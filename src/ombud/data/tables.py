@@ -27,7 +27,7 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
-from ombud.data.labels import Labels, LabelState, Unlabeled
+from ombud.data.labels import MEASURED, Labels, LabelState, Unlabeled
 from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.texts import Texts
 from ombud.errors import DataError, OmbudError, PlanError
@@ -115,7 +115,13 @@ def _file_name(path: Frame) -> str:
 
 
 # Columns that tell the forms of a table apart.
-_FORM_COLUMNS = ("state", "yes", "no", "present", "group", "set", "user", "id")
+_FORM_COLUMNS = ("state", "yes", "no", "present", "group", "set", "user", "id", *MEASURED)
+
+
+def has_label_errors(paths: Mapping[str, str | Path], options: TableOptions) -> bool:
+    """Return whether labels have the measured errors of a system; looks at their columns alone."""
+    files = _mapped(paths, options)
+    return "labels" in files and {"state", *MEASURED} <= set(_columns(files["labels"]))
 
 
 def _columns(path: Frame) -> list[str]:

@@ -288,7 +288,8 @@ class Metric(ABC):
         """Return why units cannot be measured in blocks that do not know of each other.
 
         Empty when they can: a unit's row then depends on that unit, on labels and on the catalogue
-        alone. `tables` are the names of the tables that the data has.
+        alone. `tables` are the names of the tables that the data has; `LABEL_ERRORS` is among them
+        where labels have measured errors.
         """
         del tables
         return "what it measures on a unit may depend on other units"

@@ -27,7 +27,7 @@ from ombud.metrics.denominators import (
     never_no,
     users_without_labels,
 )
-from ombud.metrics.engine.label_uncertainty import over_label_draws
+from ombud.metrics.engine.label_uncertainty import DRAWN, LABEL_ERRORS, over_label_draws
 from ombud.metrics.history import count_items, table_width
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate, TippingPoint
@@ -111,9 +111,8 @@ class _Share(ListMetric):
     shallow_lists: ClassVar[Literal["said", "unread"]] = "said"
 
     def block_fault(self, tables: Collection[str]) -> str:
-        """Return nothing: a user's row depends on that user alone."""
-        del tables
-        return ""
+        """Return why users cannot be measured in blocks; empty when they can."""
+        return DRAWN if LABEL_ERRORS in tables else ""
 
     @property
     def possible(self) -> tuple[float, float]:

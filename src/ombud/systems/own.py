@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -82,27 +82,30 @@ class OwnRecommender(Recommender):
 
 @dataclass
 class OwnModerator(Moderator):
-    """A function, or an object without a name, as a moderator.
+    """A function, or an object of another class, as a moderator.
 
     Parameters
     ----------
     function
         Takes a list of strings; returns, in their order, booleans (flagged or not), scores from 0
         to 1, or dicts (`flagged`, `score`, `categories`); or a dict of these by text id, or a
-        frame with `id`.
+        frame with `id`. Or an object whose `moderate` does that; one with a name gets `Texts`.
     name
         The system's name in the report.
     threshold
         A score that reaches it flags.
     """
 
-    function: Callable[..., Any]
+    function: Any
     name: str = "own"
     threshold: float = 0.5
 
     def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome per text, checked."""
-        return read_decisions(self.name, self.function(list(texts)), texts, self.threshold)
+        moderate = getattr(self.function, "moderate", self.function)
+        # An object with a name was written as moderators are.
+        asked = texts if moderate is not self.function and _named(self.function) else list(texts)
+        return read_decisions(self.name, moderate(asked), texts, self.threshold)
 
 
 class _OtherRecommender(Recommender):
@@ -129,17 +132,6 @@ class _OtherRecommender(Recommender):
     def predict(self, users: Ids, items: Ids) -> NDArray[Any]:
         """Return the object's number for each pair."""
         return np.asarray(self._system.predict(users, items))
-
-
-class _OtherModerator(Moderator):
-    """An object with a name and `moderate(texts)` whose class is no `Moderator`."""
-
-    def __init__(self, system: Any, name: str) -> None:
-        self.name, self._system = name, system
-
-    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
-        """Return one outcome per text, checked."""
-        return read_decisions(self.name, self._system.moderate(texts), texts)
 
 
 def name_of(system: object) -> str:
@@ -176,9 +168,7 @@ def as_system(
     if callable(getattr(system, "recommend", None)):
         return _OtherRecommender(system, name)
     if callable(getattr(system, "moderate", None)):
-        if _named(system):  # it was written as moderators are: for `Texts`
-            return _OtherModerator(system, name)
-        return OwnModerator(system.moderate, name)
+        return OwnModerator(system, name)
     if hasattr(system, "classes_") and callable(getattr(system, "predict", None)):
         return _classifier(system, name)
     if callable(system) and getattr(system, "task", "") == "text-classification":

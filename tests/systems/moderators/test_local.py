@@ -14,24 +14,12 @@ import numpy as np
 import pytest
 
 from ombud import registry
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts
-from ombud.errors import (
-    AuditedSystemError,
-    DataError,
-    MissingExtraError,
-    OmbudError,
-    PlanError,
-    RegistryError,
-)
+from ombud.errors import DataError, MissingExtraError, OmbudError, PlanError, RegistryError
+from ombud.systems import OwnModerator
 from ombud.systems.base import Moderator
-from ombud.systems.moderators import (
-    CallableModerator,
-    HuggingFaceModerator,
-    KeywordModerator,
-    SklearnModerator,
-)
-from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators import HuggingFaceModerator, KeywordModerator, SklearnModerator
 
 
 def texts_of(*rows: str) -> Texts:
@@ -111,36 +99,8 @@ def test_keyword_faults(tmp_path: Path) -> None:
         KeywordModerator(path=latin)
 
 
-def test_a_function_may_answer_in_every_documented_way() -> None:
-    answers: dict[str, Any] = {
-        "yes": True,
-        "no": np.bool_(False),
-        "high": 0.9,
-        "low": np.float32(0.2),
-        "refused": Outcome.REFUSED,
-        "answer": Answer(Outcome.FLAGGED, 0.7, {"hate": 0.7}),
-        "none": None,
-        "nan": float("nan"),
-    }
-
-    def function(texts: list[str]) -> list[Any]:
-        if "boom" in texts:
-            raise ValueError("no such word")
-        return [answers[text] for text in texts]
-
-    decisions = CallableModerator(function=function).moderate(texts_of(*answers, "boom"))
-    assert decisions.outcomes.tolist() == [1, 0, 1, 0, 2, 1, 3, 3, 3]
-    assert decisions.categories == ("hate",)
-    assert decisions.scores[2] == pytest.approx(0.9)
-
-
-def test_a_function_that_answers_too_little() -> None:
-    with pytest.raises(AuditedSystemError, match="given 2 texts and returned 1"):
-        CallableModerator(function=lambda texts: [True]).moderate(texts_of("a", "b"))
-
-
 def test_a_plan_cannot_name_a_function() -> None:
-    assert "callable" not in registry.names("moderator")
+    assert not {"callable", "own"} & set(registry.names("moderator"))
     with pytest.raises(RegistryError):
         registry.create("moderator", "callable", {"function": "os:system"})
 
@@ -194,7 +154,7 @@ def test_a_pipeline_from_a_skops_file(tmp_path: Path) -> None:
     system = registry.create("moderator", "sklearn", arguments)
     assert system.name == "model"
     assert system.moderate(texts_of("bad", "lovely")).outcomes.tolist() == [1, 0]
-    skops.io.dump(CallableModerator(function=len), tmp_path / "odd.skops")
+    skops.io.dump(OwnModerator(len), tmp_path / "odd.skops")
     odd = SklearnModerator(path=tmp_path / "odd.skops")
     with pytest.raises(PlanError, match="does not trust"):
         odd.moderate(texts_of("a"))

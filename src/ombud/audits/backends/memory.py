@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ombud.audits.analysis import Context
 from ombud.audits.backends.base import Answers, Inputs, Measured, Notice, Run, metric_info
-from ombud.audits.collect import REPEATS, OutputCollector, System, repeated_plan
+from ombud.audits.collect import REPEATS, OutputCollector, System
 from ombud.audits.provenance import fingerprint_data, fingerprint_system, input_hashes
 from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
@@ -57,6 +57,7 @@ class MemoryBackend:
     audit: Audit  # what to audit
     # Hashes of the files that the plan names, where they are known.
     files: Mapping[str, str] | None = None
+    whole: Dataset | None = None  # the data before the split, where repeats split it again
     needs_folder = False
     _seen_places: dict[str, tuple[Outputs, NDArray[np.bool_]]] = field(default_factory=dict)
 
@@ -179,9 +180,8 @@ class MemoryBackend:
         """Yield the audits of further repeats, and their numbers from 2 on."""
         plan = self.audit.plan
         for number in range(1, 1 if plan is None else plan.repeat):
-            assert plan is not None  # or there is no repeat
             systems = None if run.answers is None else self.systems
-            other = self.audit.from_plan(repeated_plan(plan, number), systems).backend
+            other = self.audit.repeated(number, systems).backend
             assert isinstance(other, MemoryBackend)  # repeats are made in memory only
             yield number + 1, other
 

@@ -41,7 +41,7 @@ from ombud.audits.backends.tables import (
     refuse_missing,
     tagger_members,
 )
-from ombud.audits.plan import Plan, engine_faults
+from ombud.audits.plan import DataPlan, Plan, engine_faults
 from ombud.audits.presets import tagger_of
 from ombud.audits.provenance import input_hashes
 from ombud.audits.run_folder import RunFolder
@@ -56,12 +56,13 @@ from ombud.data.lake import (
     is_remote,
     read_block,
 )
-from ombud.data.tables import TableOptions, read_tables
-from ombud.errors import PlanError, ResultError
+from ombud.data.tables import TableOptions, has_label_errors, read_tables
+from ombud.errors import OmbudError, PlanError, ResultError
 from ombud.files import inside, open_files, read_json, write_atomically, write_json, write_parquet
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.engine.blocks import block_fault
 from ombud.metrics.engine.estimator import Settings
+from ombud.metrics.engine.label_uncertainty import LABEL_ERRORS
 from ombud.metrics.engine.paired import different_units
 from ombud.systems.base import Progress
 from ombud.systems.quote import CostQuote
@@ -104,16 +105,18 @@ def refuse_whole(plan: Plan, metrics: Sequence[Metric]) -> None:
     tables = [
         name for name in ("interactions", "test", "labels", "items") if getattr(plan.data, name)
     ]
+    try:
+        if has_label_errors(*_read_whole(plan.data)):
+            tables.append(LABEL_ERRORS)
+        tagger_of(plan)
+    except OmbudError as error:
+        faults.append(str(error))
     of = "recommender" if plan.data.texts is None else "moderator"
     for metric in metrics:
         if metric.of != of:
             faults.append(f"{metric.title}: it measures a {metric.of}, and the data is of a {of}")
         elif fault := block_fault(metric, tables):
             faults.append(f"{metric.title}: {fault}")
-    try:
-        tagger_of(plan)
-    except PlanError as error:
-        faults.append(str(error))
     if not plan.metrics:
         faults.append("metrics: there is none")
     if not plan.systems:
@@ -126,6 +129,19 @@ def refuse_whole(plan: Plan, metrics: Sequence[Metric]) -> None:
 _WHOLE = ("labels", "items")  # read at once, as in memory
 _OF_LISTS = ("interactions", "test", "labels", "items", "users")
 _OF_TEXTS = ("texts", "text_groups")
+
+
+def _read_whole(data: DataPlan) -> tuple[dict[str, str], TableOptions]:
+    """Return the small tables that a plan names, and how they are read."""
+    small = {n: p for n in _WHOLE if (p := getattr(data, n)) is not None}
+    options = TableOptions(
+        unlabeled=data.unlabeled,
+        threshold=data.threshold,
+        strict=data.strict,
+        columns={n: c for n, c in data.columns.items() if n in small},
+        reading={n: r for n, r in data.reading.items() if n in small},
+    )
+    return small, options
 
 
 def _table_faults(plan: Plan) -> list[str]:
@@ -229,15 +245,7 @@ class BlockBackend(ABC):
                 is_clustered=tables.is_clustered,
             )
         assert found.items is not None  # there are histories
-        small = {n: p for n in _WHOLE if (p := getattr(data, n)) is not None}
-        options = TableOptions(
-            unlabeled=data.unlabeled,
-            threshold=data.threshold,
-            strict=data.strict,
-            columns={n: c for n, c in data.columns.items() if n in small},
-            reading={n: r for n, r in data.reading.items() if n in small},
-        )
-        read = read_tables(small, options)
+        read = read_tables(*_read_whole(data))
         return UserBlockAudit(
             **shared,
             catalogue=Vocabulary.encode(found.items)[0],

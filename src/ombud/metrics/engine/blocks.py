@@ -161,11 +161,7 @@ class BlockSums:
         if {r.labels for r in rows.values()} != {self.labels}:
             raise ValueError(f"{self.metric.title}: blocks or systems differ in their labels")
         for name, measured in rows.items():
-            if measured.shared is not None:
-                raise PlanError(
-                    f"{self.metric.title}: labels with measured errors are drawn for all units at "
-                    "once, so blocks of units do not merge; run without [engine]"
-                )
+            assert measured.shared is None  # `Metric.block_fault` has refused what draws labels
             for tally, values in measured.tallies.items():
                 known = self.tallies[name]
                 known[tally] = known[tally] + values if tally in known else values.copy()

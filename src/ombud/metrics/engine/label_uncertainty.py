@@ -22,6 +22,11 @@ from ombud.stats.statistics import Floats, OfSums, Statistic
 _KEPT = 2**27
 _DRAWS = 50
 
+LABEL_ERRORS = "label errors"
+"""Stands among the names of tables where labels have measured errors (`Metric.block_fault`)."""
+DRAWN = "labels with measured errors are drawn for all units at once; run it without [engine]"
+"""Why a metric that draws labels is not measured in blocks."""
+
 # With fewer units, what a group has in common cannot be told from chance: everyone's is used.
 _FEW = 30
 

@@ -9,7 +9,6 @@ from ombud.systems.moderators.http import HttpModerator
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
 from ombud.systems.moderators.keyword import KeywordModerator
 from ombud.systems.moderators.llama_guard import LlamaGuard
-from ombud.systems.moderators.local import CallableModerator
 from ombud.systems.moderators.openai import OpenAIModeration
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck
@@ -18,7 +17,6 @@ from ombud.systems.quote import Price
 
 __all__ = [
     "AnthropicMessages",
-    "CallableModerator",
     "GlinProfanity",
     "GoogleModerateText",
     "HateSonar",

@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.errors import AuditedSystemError
-from ombud.systems.base import Recommender
-from ombud.systems.recommenders.adapters import CallableRecommender
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 
 
@@ -45,54 +43,37 @@ def test_lists_come_back_as_they_were(lists):
     assert made.exclusions == ()
 
 
-def test_function_as_recommender():
-    system = CallableRecommender(
-        function=lambda users, n: [None if u == 3 else np.arange(u, u + n) for u in users],
-        name="steps",
-        batch=2,
-    )
-    assert isinstance(system, Recommender)
-    made = system.recommend([1, 2, 3, 4, 5], 2)
-    assert made.to_frame()["item"].to_list() == [1, 2, 2, 3, 4, 5, 5, 6]
-    assert [(e.count, e.of) for e in made.exclusions] == [(1, 5)]
-    assert made.scores is None
+def answers_of(*lists):
+    return [None if items is None else as_answer(items) for items in lists]
+
+
+def test_users_without_a_list_are_counted():
+    made = gather("mine", [1, 2, 3], answers_of(["a", "b"], None, []), 2)
+    assert made.lengths.tolist() == [2, 0, 0]
+    assert [(e.count, e.of) for e in made.exclusions] == [(1, 3)]
+    none = gather("mine", [7, 8], answers_of([], None), 3)
+    assert none.lengths.tolist() == [0, 0] and len(none.catalogue) == 0
 
 
 def test_too_long_lists_are_cut_and_counted():
-    made = CallableRecommender(function=lambda users, n: [["a", "b", "c"]] * 2).recommend([1, 2], 2)
-    assert made.items.shape == (2, 2)
+    made = gather("mine", [1, 2], answers_of(["a", "b", "c"], ["a", "b", "c"]), 2)
+    assert made.items.shape == (2, 2) and made.scores is None
     assert [(e.what, e.count) for e in made.exclusions] == [("places", 2)]
 
 
 def test_faulty_lists_are_an_error_that_names_the_user_or_counted():
-    def function(users, n):
-        return [["a", "a"], ["a"], "b", ["c", "c"]]
-
+    users, answers = ["u", "v", "w", "x"], answers_of(["a", "a"], ["a"], "b", ["c", "c"])
     with pytest.raises(AuditedSystemError) as caught:
-        CallableRecommender(function=function, name="mine").recommend(["u", "v", "w", "x"], 2)
+        gather("mine", users, answers, 2)
     words = str(caught.value)
     assert "user 'u' and 1 more: a list that holds an item more than once ('a')" in words
     assert "user 'w'" in words and "faults='exclude'" in words
-    kept = CallableRecommender(function=function, faults="exclude")
-    made = kept.recommend(["u", "v", "w", "x"], 2)
+    made = gather("mine", users, answers, 2, "exclude")
     assert made.lengths.tolist() == [0, 1, 0, 0]
     assert sorted(e.count for e in made.exclusions) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ([[1]], "returned 1 lists; one for each of 2"),
-        ("ab", "returned a str"),
-        (None, "returned a NoneType"),
-        ([[1], ["a"]], "text in the list of user 8 and whole numbers in that of user 7"),
-    ],
-)
-def test_answers_of_the_wrong_shape(answer, words):
+def test_lists_with_ids_of_two_types_are_refused():
+    words = "text in the list of user 8 and whole numbers in that of user 7"
     with pytest.raises(AuditedSystemError, match=words):
-        CallableRecommender(function=lambda users, n: answer).recommend([7, 8], 3)
-
-
-def test_no_list_at_all():
-    made = CallableRecommender(function=lambda users, n: [[], None]).recommend([7, 8], 3)
-    assert made.lengths.tolist() == [0, 0] and len(made.catalogue) == 0
+        gather("mine", [7, 8], answers_of([1], ["a"]), 3)

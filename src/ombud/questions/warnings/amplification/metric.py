@@ -11,6 +11,7 @@ from ombud.errors import PlanError
 from ombud.metrics.base import ListMetric, Notes, Outputs, Rows, options_of
 from ombud.metrics.denominators import DECLARED, coverage_of
 from ombud.metrics.engine.comparisons import Needs
+from ombud.metrics.engine.label_uncertainty import DRAWN, LABEL_ERRORS
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.measure import measure, notes_of
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
@@ -197,10 +198,9 @@ class Options(ListMetric):
 
     def block_fault(self, tables: Collection[str]) -> str:
         """Return why users cannot be measured in blocks; empty when they can."""
-        del tables
         if self.votes == "probability":
             return "votes='probability' keeps draws of all users; choose votes='state'"
-        return ""
+        return DRAWN if LABEL_ERRORS in tables else ""
 
 
 @metric("amplification")

@@ -3,7 +3,6 @@
 A file of past recommendations is `ombud.systems.recorded.RecordedRecommendations`.
 """
 
-from ombud.systems.recommenders.adapters.answers import CallableRecommender
 from ombud.systems.recommenders.adapters.http import HttpRecommender
 from ombud.systems.recommenders.adapters.peers import (
     ImplicitRecommender,
@@ -13,7 +12,6 @@ from ombud.systems.recommenders.adapters.peers import (
 from ombud.systems.recommenders.adapters.spark import SparkALS
 
 __all__ = [
-    "CallableRecommender",
     "HttpRecommender",
     "ImplicitRecommender",
     "LensKitRecommender",
