@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
+from ombud.metrics.history import count_items, table_width
 from ombud.stats.statistics import Floats
 from ombud.stats.tipping import LabelCoverage
 
@@ -31,7 +32,8 @@ _WORDS = {"list": "the list", "history": "the history"}
 
 def never_no(labels: Labels) -> NDArray[np.bool_]:
     """Return which labels no item is known not to carry: among known items, their share is 1."""
-    return np.asarray(~(labels.padded == LabelState.NO).any(axis=0))
+    no = LabelState.NO.value
+    return ~((labels.states == no).any(axis=0) | (labels.of_others == no))
 
 
 def labeled_share(lists: sparse.csr_array, labeled: NDArray[np.bool_]) -> Floats:
@@ -40,14 +42,14 @@ def labeled_share(lists: sparse.csr_array, labeled: NDArray[np.bool_]) -> Floats
     `lists` is lists x items, whatever is stored counting as one item; `labeled` is items x labels.
     """
     # Most often an item is looked at for every label or for none.
-    alike = labeled.shape[1] > 1 and bool((labeled == labeled[:, :1]).all())
-    wanted = (labeled[:, :1] if alike else labeled).astype(np.float32)
-    ones = sparse.csr_array(
-        (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
-    )
-    counted = np.asarray(ones @ wanted, dtype=np.float64)
+    labels = labeled.shape[1]
+    alike = labels > 1 and bool((labeled == labeled[:, :1]).all())
+    width = 1 if alike else labels
+    table = np.zeros((len(labeled), table_width(width)), dtype=np.bool_)
+    table[:, :width] = labeled[:, :width]
+    counted = count_items(lists, table.view(np.uint8), width).astype(np.float64)
     share = counted / np.maximum(np.diff(lists.indptr), 1)[:, None]
-    return np.broadcast_to(share, (share.shape[0], labeled.shape[1]))
+    return np.broadcast_to(share, (share.shape[0], labels))
 
 
 def label_tallies(

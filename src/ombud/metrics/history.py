@@ -17,10 +17,7 @@ Weighting = Literal["exposure", "share"]
 """Whether the places of a list count alike or by 1 / log2(rank + 1)."""
 
 # Entries ranked at once: as many as the processor's cache holds.
-_BLOCK = 2**14
-# Bytes of a 64-bit number, and how many items are added at once: each needs such a number.
-_LANES = 8
-_ENTRIES = 2**17
+_BLOCK = 2**16
 
 
 def top_quartile(matrix: sparse.csr_array) -> NDArray[np.bool_]:
@@ -57,7 +54,7 @@ def _upper_quartiles(
 ) -> NDArray[np.float64]:
     """Return the 75th percentile of each row; infinity for an empty one."""
     quartiles = np.full(len(lengths), np.inf)
-    kind = np.result_type(values, np.float32)
+    values = values.astype(np.result_type(values, np.float32), copy=False)
     # Rows of similar length are padded to a table, whose rows numpy sorts many times faster than
     # one array of pairs (row, value).
     order = np.argsort(lengths, kind="stable")
@@ -65,18 +62,16 @@ def _upper_quartiles(
     while first < len(order):
         rows = order[first : first + max(1, _BLOCK // int(lengths[order[first]]))]
         rows = rows[: max(1, _BLOCK // int(lengths[rows[-1]]))]
-        length, place = lengths[rows, None], np.arange(lengths[rows[-1]])
-        inside = place < length
-        table = values[np.where(inside, starts[rows, None] + place, 0)].astype(kind, copy=False)
-        table[~inside] = np.inf
+        length, each = lengths[rows], np.arange(len(rows))
+        place = np.arange(length[-1])
+        table = values.take(starts[rows, None] + place, mode="clip")
+        np.copyto(table, np.inf, where=place >= length[:, None])
         table.sort(axis=1)
         index = 0.75 * (length - 1)
         below = np.floor(index).astype(np.int64)
-        low, high = (
-            np.take_along_axis(table, at, axis=1).astype(np.float64)
-            for at in (below, np.minimum(below + 1, length - 1))
-        )
-        quartiles[rows] = (low + (index - below) * (high - low))[:, 0]
+        low = table[each, below].astype(np.float64)
+        high = table[each, np.minimum(below + 1, length - 1)].astype(np.float64)
+        quartiles[rows] = low + (index - below) * (high - low)
         first += len(rows)
     return quartiles
 
@@ -100,7 +95,8 @@ def history_matrix(
         filled = np.diff(starts) > 0
         counts = np.zeros(matrix.shape[0] + 1, dtype=starts.dtype)
         counts[1:][filled] = np.add.reduceat(top, starts[:-1][filled], dtype=starts.dtype)
-        columns, starts = columns[top], np.cumsum(counts, dtype=starts.dtype)
+        # Taking by number is several times faster than by a mask that looks random.
+        columns, starts = columns[np.flatnonzero(top)], np.cumsum(counts, dtype=starts.dtype)
     ones = np.ones(len(columns), dtype=np.float32)
     return sparse.csr_array((ones, columns, starts), shape=matrix.shape)
 
@@ -130,8 +126,8 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
 
 
 def table_width(labels: int) -> int:
-    """Return how many columns a table for `count_items` must have: the next multiple of eight."""
-    return -(-labels // _LANES) * _LANES
+    """Return how many columns a table for `count_items` must have: the next even number."""
+    return labels + labels % 2
 
 
 def count_items(
@@ -139,25 +135,17 @@ def count_items(
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Return for each list and label how many of its items have a one in the table.
 
-    Eight neighboring bytes are added as one 64-bit number, which no carry can disturb as long as
-    a list has fewer than 256 items; longer lists are counted in wider numbers.
+    Two neighboring bytes are added as one 16-bit number, which no carry can disturb as long as
+    a list has fewer than 256 items; longer lists are counted in wider numbers. Of all integers,
+    processors multiply 16-bit ones fastest, and scipy's product multiplies by one.
 
     `lists` is lists x items, every stored entry counting once; `table` is items x `table_width` of
     the labels, zeros and ones.
     """
-    starts = lists.indptr
-    longest = int(np.diff(starts).max(initial=0))
+    longest = int(np.diff(lists.indptr).max(initial=0))
     small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
-    words = table.astype(small, copy=False).view(np.uint64)
-    counts = np.empty((lists.shape[0], words.shape[1]), dtype=np.uint64)
-    step = max(1, _ENTRIES // max(1, longest))
-    ones = np.ones(min(step * longest, lists.nnz), dtype=np.uint64)
-    for first in range(0, len(counts), step):
-        some = starts[first : first + step + 1]
-        entries = lists.indices[some[0] : some[-1]]
-        part = sparse.csr_array(
-            (ones[: len(entries)], entries, some - some[0]), shape=(len(some) - 1, len(words))
-        )
-        counts[first : first + step] = part @ words
-    result: NDArray[np.unsignedinteger[Any]] = counts.view(small)
+    words = table.view(np.uint16) if small is np.uint8 else table.astype(small)
+    ones = np.ones(lists.nnz, dtype=words.dtype)
+    counted = sparse.csr_array((ones, lists.indices, lists.indptr), shape=lists.shape) @ words
+    result: NDArray[np.unsignedinteger[Any]] = counted.view(small)
     return result[:, :labels]

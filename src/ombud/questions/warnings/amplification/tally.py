@@ -170,9 +170,10 @@ def smoothed(
         return (share * found.places + 0.5) / (found.places + 1), ~np.isnan(share)
     if smoothing == "drop":
         return np.where(absent, np.nan, share), absent
-    # Where whole numbers say that the label is absent, nothing carries it: one number a list.
-    carrying = 0 if found.weight is found.places else found.carrying
-    more = (carrying + next_weight) / (found.weight + next_weight)
+    if found.weight is found.places:
+        # The share of an absent label is 0, and a sum is several times faster than a choice.
+        return share + absent * (next_weight / (found.weight + next_weight)), absent
+    more = (found.carrying + next_weight) / (found.weight + next_weight)
     return np.where(absent, more, share), absent
 
 
