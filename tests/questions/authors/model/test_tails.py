@@ -16,8 +16,10 @@ def logistic(x: np.ndarray) -> np.ndarray:
 
 
 def test_steep_slopes_at_a_small_spread_are_not_cut_off() -> None:
-    # Profiles of one to five items. Quantiles by NUTS on the full model, tail ESS 430 and more;
-    # nodes that stay where the mode put them gave 0.31 for the upper end of the slope.
+    # Profiles of one to five items. Upper end of the slope: 1.06 by NUTS on the full model (tail
+    # ESS 430), 0.84 and 0.96 by two importance samples of 45,000 points with wider proposals and
+    # finer nodes, 0.81 to 0.88 by fits that make ten times as many draws. Nodes that stay where the
+    # mode put them gave 0.31.
     rng = np.random.default_rng(np.random.SeedSequence([20261117, 1354274761, 39]))
     mu, sigma = rng.normal(), rng.exponential()
     b, s = rng.normal(0, 1, 1), rng.normal(0, 1, 1)
@@ -40,7 +42,7 @@ def test_steep_slopes_at_a_small_spread_are_not_cut_off() -> None:
     assert not fit.reason
     low, high = fit.posterior.interval(fit.posterior.slope[:, 0], 0.9)
     assert low == pytest.approx(-0.31, abs=0.1)
-    assert high == pytest.approx(1.06, abs=0.3)
+    assert high == pytest.approx(0.88, abs=0.2)
 
 
 @pytest.mark.parametrize(("k", "v"), [(0.0, 20.0), (20.0, 80.0), (7.0, 80.0), (0.0, 0.01)])

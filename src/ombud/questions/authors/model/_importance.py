@@ -89,9 +89,9 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 
 # Sets of draws that are made independently of one another, as chains are.
 _SETS = 4
-# Draws this effective are enough, if they pass all checks; else the proposal is fitted again, at
-# most so often.
-_WANTED, _ROUNDS = 800, 24
+# So many effective draws are enough, and so many a parameter, if they pass all checks; else the
+# proposal is fitted again, at most so often.
+_WANTED, _WANTED_EACH, _ROUNDS = 1600, 200, 24
 # After so many fits of a single bell the proposal is a mixture of so many kernels.
 _SIMPLE, _KERNELS = 4, 64
 # Where so few are effective after so many rounds, further ones do not help.
@@ -503,14 +503,17 @@ def _weighted(
 ) -> Drawn:
     """Draw and weigh; while too few draws are effective, refit the proposal and add to them."""
     most = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
+    wanted = max(_WANTED, _WANTED_EACH * len(proposal.middle))
     proposals: list[_Proposal] = []
     sizes: list[int] = []
     densities: list[Floats] = []  # Of all draws so far, by each of the proposals
     straight = proposal.straight
     drawn, values = np.empty((0, len(proposal.middle))), np.empty(0)
     sets = np.empty(0, dtype=np.int64)
-    weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
+    logs, weights, khat, error, worst = np.empty(0), np.empty(0), np.inf, np.inf, np.inf
     stopped = False
+    # The last draws that passed their checks: further rounds may end in others that do not.
+    passed: tuple[Floats, Floats, Floats, NDArray[np.int64], float] | None = None
     # What the check of integrals costs at least is kept back for it.
     each, whole = target.each(), target.work
     if not degree:
@@ -547,17 +550,20 @@ def _weighted(
         ]
         densities.append(proposal.log_density(drawn))
         mixed = logsumexp(densities, axis=0, b=np.array(sizes)[:, None])
-        weights, khat = smooth_weights(values - mixed)
+        logs = values - mixed
+        weights, khat = smooth_weights(logs)
         if degree:
             # Each round has polynomials of its own: all of them must hold.
-            off = _check(target, new, (values - mixed)[-size:], region, degree, rng)
+            off = _check(target, new, logs[-size:], region, degree, rng)
             error, worst = off if len(sizes) == 1 else (max(error, off[0]), max(worst, off[1]))
             if not error <= _TOLERATED:
                 break
         effective = 1 / float((weights**2).sum())
         now = Drawn(straight.back(drawn)[0], weights, sets, khat, 0.0, 0.0, degree)
         checked = Diagnostics.of(now, Posterior.of(now, target.counts.names), at_mode=True)
-        enough = effective >= _WANTED and checked.converged
+        if checked.converged:
+            passed = drawn, logs, weights, sets, khat
+        enough = effective >= wanted and checked.converged
         hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
         if enough or hopeless or len(proposals) == _ROUNDS:
             break
@@ -567,9 +573,11 @@ def _weighted(
         proposal = (
             proposals[0] if again else _refitted(straight, drawn, weights, rng if late else None)
         )
+    if passed is not None:
+        drawn, logs, weights, sets, khat = passed
     points, _ = straight.back(drawn)
     if not degree:
-        error, worst = _check(target.within(whole), points, values - mixed, region, degree, rng)
+        error, worst = _check(target.within(whole), points, logs, region, degree, rng)
     return Drawn(points, weights, sets, khat, error, worst, degree, stopped)
 
 
