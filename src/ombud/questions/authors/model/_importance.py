@@ -510,10 +510,8 @@ def _weighted(
     straight = proposal.straight
     drawn, values = np.empty((0, len(proposal.middle))), np.empty(0)
     sets = np.empty(0, dtype=np.int64)
-    logs, weights, khat, error, worst = np.empty(0), np.empty(0), np.inf, np.inf, np.inf
+    weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
     stopped = False
-    # The last draws that passed their checks: further rounds may end in others that do not.
-    passed: tuple[Floats, Floats, Floats, NDArray[np.int64], float] | None = None
     # What the check of integrals costs at least is kept back for it.
     each, whole = target.each(), target.work
     if not degree:
@@ -550,19 +548,16 @@ def _weighted(
         ]
         densities.append(proposal.log_density(drawn))
         mixed = logsumexp(densities, axis=0, b=np.array(sizes)[:, None])
-        logs = values - mixed
-        weights, khat = smooth_weights(logs)
+        weights, khat = smooth_weights(values - mixed)
         if degree:
             # Each round has polynomials of its own: all of them must hold.
-            off = _check(target, new, logs[-size:], region, degree, rng)
+            off = _check(target, new, (values - mixed)[-size:], region, degree, rng)
             error, worst = off if len(sizes) == 1 else (max(error, off[0]), max(worst, off[1]))
             if not error <= _TOLERATED:
                 break
         effective = 1 / float((weights**2).sum())
         now = Drawn(straight.back(drawn)[0], weights, sets, khat, 0.0, 0.0, degree)
         checked = Diagnostics.of(now, Posterior.of(now, target.counts.names), at_mode=True)
-        if checked.converged:
-            passed = drawn, logs, weights, sets, khat
         enough = effective >= wanted and checked.converged
         hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
         if enough or hopeless or len(proposals) == _ROUNDS:
@@ -573,11 +568,9 @@ def _weighted(
         proposal = (
             proposals[0] if again else _refitted(straight, drawn, weights, rng if late else None)
         )
-    if passed is not None:
-        drawn, logs, weights, sets, khat = passed
     points, _ = straight.back(drawn)
     if not degree:
-        error, worst = _check(target.within(whole), points, logs, region, degree, rng)
+        error, worst = _check(target.within(whole), points, values - mixed, region, degree, rng)
     return Drawn(points, weights, sets, khat, error, worst, degree, stopped)
 
 
