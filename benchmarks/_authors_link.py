@@ -1,7 +1,7 @@
 """Linking: components against networkx and scipy, MARC against pymarc, and the size of everything.
 
     python benchmarks/_authors_link.py            full size, with 30M editions and 100M edges
-    python benchmarks/_authors_link.py --quick    about a minute
+    python benchmarks/_authors_link.py --quick    a hundredth of them; 20 CPU s
 
 Every case runs in a process of its own on the same generated data. `clustering`: edges of a graph
 whose two sides are numbered already, so that scipy may begin at once; its CPU time includes the
@@ -299,9 +299,9 @@ CASES = {
 def sizes(quick: bool) -> dict[str, dict[str, int]]:
     if quick:
         return {
-            "clustering": {"editions": 300_000, "edges": 1_000_000},
-            "marc": {"records": 10_000},
-            "huge": {"editions": 1_000_000, "edges": 3_300_000},
+            "clustering": {"editions": 100_000, "edges": 333_000},
+            "marc": {"records": 5_000},
+            "huge": {"editions": 300_000, "edges": 1_000_000},
         }
     return {
         "clustering": {"editions": 600_000, "edges": 2_000_000},
@@ -354,7 +354,7 @@ def linking_figures(quick: bool, script: str = __file__) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about a minute")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the editions")
     finish("authors_link", linking_figures(parser.parse_args().quick))
 
 

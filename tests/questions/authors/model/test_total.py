@@ -262,6 +262,24 @@ def test_lists_that_share_more_than_profiles_explain_are_noted(made: Make, commo
     assert fits._likeness(Counts.check(**counts), 0, 1) > 1.1
 
 
+@pytest.mark.parametrize("common", [0.0, 0.9])
+def test_shared_deviations_beside_short_profiles_are_noted(common: float) -> None:
+    # Profiles of one to five items do not show them; that users would have to differ less does.
+    rng = np.random.default_rng(5)
+    t, shared = rng.normal(-0.3, 1.2, 200), rng.standard_normal((200, 1))
+    own = np.sqrt(common) * shared + np.sqrt(1 - common) * rng.standard_normal((200, 2))
+    known, size = rng.integers(1, 6, 200), np.full((200, 2), 32)
+    count = rng.binomial(known, 1 / (1 + np.exp(-t)))
+    lists = rng.binomial(size, 1 / (1 + np.exp(-(0.7 * t[:, None] + 0.8 * own))))
+    fit = fit_propagation(count, known, lists, size, ["a", "b"])
+    for e in slopes(fit).values():
+        assert ("users differ less in this fit" in e.note) == (common > 0)
+    # A system that is fitted alone has no such note.
+    alone = slopes(fit_propagation(count, known, lists[:, :1], size[:, :1], ["a"]))["a"]
+    assert "users differ" not in alone.note
+    assert alone.value == pytest.approx(0.7, abs=0.3)
+
+
 @pytest.mark.slow
 def test_one_costly_system_among_many_leaves_the_others_enough_of_the_budget(made: Make) -> None:
     rng = np.random.default_rng(7)

@@ -89,9 +89,9 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 
 # Sets of draws that are made independently of one another, as chains are.
 _SETS = 4
-# Draws this effective are enough, if they pass all checks; else the proposal is fitted again, at
-# most so often.
-_WANTED, _ROUNDS = 800, 24
+# So many effective draws are enough, and so many a parameter, if they pass all checks; else the
+# proposal is fitted again, at most so often.
+_WANTED, _WANTED_EACH, _ROUNDS = 1600, 200, 24
 # After so many fits of a single bell the proposal is a mixture of so many kernels.
 _SIMPLE, _KERNELS = 4, 64
 # Where so few are effective after so many rounds, further ones do not help.
@@ -503,6 +503,7 @@ def _weighted(
 ) -> Drawn:
     """Draw and weigh; while too few draws are effective, refit the proposal and add to them."""
     most = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
+    wanted = max(_WANTED, _WANTED_EACH * len(proposal.middle))
     proposals: list[_Proposal] = []
     sizes: list[int] = []
     densities: list[Floats] = []  # Of all draws so far, by each of the proposals
@@ -557,7 +558,7 @@ def _weighted(
         effective = 1 / float((weights**2).sum())
         now = Drawn(straight.back(drawn)[0], weights, sets, khat, 0.0, 0.0, degree)
         checked = Diagnostics.of(now, Posterior.of(now, target.counts.names), at_mode=True)
-        enough = effective >= _WANTED and checked.converged
+        enough = effective >= wanted and checked.converged
         hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
         if enough or hopeless or len(proposals) == _ROUNDS:
             break

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._importance import draw
@@ -198,9 +199,8 @@ class PropagationFit(_Fit):
         n = int((self.counts.list_known[:, a] > 0).sum())
         about: dict[str, Any] = {"system": system, "why_not": self.spread_reason}
         if self.drawn is None or self.reason:
-            names = ("slope", "intercept", "balance-for-an-even-profile")
-            found = [self._estimate(name, None, n, **about) for name in names]
-            return [*found, self._estimate("residual-sd", None, n, system=system)]
+            names = ("slope", "intercept", "balance-for-an-even-profile", "residual-sd")
+            return [self._estimate(name, None, n, **about) for name in names]
         misfit = self.misfit(system)
         assert misfit is not None
         slope, intercept = self.drawn.slope[:, a], self.drawn.intercept[:, a]
@@ -214,14 +214,21 @@ class PropagationFit(_Fit):
                     f"its lists {how}: what they share beyond profiles counts as evidence about "
                     "users, and moves the slope"
                 )
+        alone = self.profile.posterior
+        spread = self.drawn.average(self.drawn.spread)
+        if self.counts.systems > 1 and spread < alone.interval(alone.spread, 0.9)[0]:
+            notes.append(
+                f"users differ less in this fit (sigma {spread:.2g}) than in profiles alone "
+                f"({alone.average(alone.spread):.2g}), as if lists had more in common than "
+                "profiles explain, which moves the slope"
+            )
         about["note"] = "; ".join(filter(None, notes))
         about["details"] = {"misfit": misfit.to_dict()}
         above = about["details"] | {"above_one": self.drawn.average(slope > 1)}
-        even = 1 / (1 + np.exp(np.minimum(-intercept, 700)))
         return [
             self._estimate("slope", slope, n, **about | {"details": above}),
             self._estimate("intercept", intercept, n, **about),
-            self._estimate("balance-for-an-even-profile", even, n, **about),
+            self._estimate("balance-for-an-even-profile", expit(intercept), n, **about),
             self._residual(system, self.drawn.residual[:, a], n),
         ]
 
@@ -285,10 +292,7 @@ class PropagationFit(_Fit):
         found = np.empty((3, len(wanted)))
         for i, t in enumerate(odds):
             x = posterior.intercept[:, a] + posterior.slope[:, a] * t
-            found[:, i] = (
-                posterior.average(1 / (1 + np.exp(np.minimum(-x, 700)))),
-                *(1 / (1 + np.exp(-np.array(posterior.interval(x, level))))),
-            )
+            found[:, i] = posterior.average(expit(x)), *expit(posterior.interval(x, level))
         return found
 
 
