@@ -165,8 +165,9 @@ def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
             if kind == "recommendations":
                 made[one or name] = RecordedRecommendations(frame, one or name, renamed, reading)
             else:
-                decided = {"outcome", "flagged"} & set(role.columns) or role.saved == "replies"
-                limit = None if decided else answers.threshold
+                limit = None if {"outcome", "flagged"} & set(role.columns) else answers.threshold
+                if limit is None and "attributeScores" in role.others:
+                    raise PlanError(f"{name}: Perspective states scores; give threshold=")
                 made[one or name] = RecordedDecisions(frame, one or name, limit, renamed, reading)
     return made
 
