@@ -184,3 +184,18 @@ def test_cells_of_frames_may_hold_json(form: Any) -> None:
     made = form({"id": list(range(40)), "prediction": cells})
     result = ombud.audit(texts=texts, decisions=made, metrics=["false-positive-rate"])
     assert [e.value for e in result.estimates if e.kind == "level"] == [0.5]
+
+
+def test_replies_of_perspective_need_a_threshold(tmp_path: Path) -> None:
+    texts = pl.DataFrame({"id": range(40), "text": ["some words"] * 40, "toxic": [0, 1] * 20})
+    replies = [
+        {"id": n, "attributeScores": {"TOXICITY": {"summaryScore": {"value": n / 40}}}}
+        for n in range(40)
+    ]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, replies)))
+    with pytest.raises(PlanError, match="give threshold="):
+        ombud.audit(texts=texts, decisions=tmp_path / "r.jsonl")
+    result = ombud.audit(
+        texts=texts, decisions=tmp_path / "r.jsonl", threshold=0.5, metrics=["false-positive-rate"]
+    )
+    assert [e.value for e in result.estimates if e.kind == "level"] == [0.5]

@@ -173,7 +173,7 @@ def read_role(
     if role is None and answers.about(chosen):
         return read_role(path, chosen, answers, frame)
     table = _Table(path, chosen, rows, profiles, found, answers, reading, _own(chosen, found))
-    table.find(wide, named=role is not None)
+    table.find(wide)
     others = tuple(name for name in rows.columns if name not in table.own.values())
     return FileRole(
         path, chosen, table.own, others, reading, table.systems(), tuple(table.assumed),
@@ -236,7 +236,7 @@ class _Table:
             self.reading |= made
             self.assume(note)
 
-    def find(self, wide: Sequence[str], *, named: bool) -> None:
+    def find(self, wide: Sequence[str]) -> None:
         """Find the columns of the role, and how they are written."""
         own, found, reading, role = self.own, self.found, self.reading, self.role
         if role == "recommendations" and "item" not in own:
@@ -270,7 +270,7 @@ class _Table:
                     hint = " (or --read decisions.numbered=true, if rows are those of the texts)"
                 self.ask(f"which column is the {what}? Columns: {free}.",
                          f"--map {one}=COLUMN{hint}")  # fmt: skip
-        if role == "decisions" and named and not {"outcome", "flagged", "score"} & set(own):
+        if role == "decisions" and not {"outcome", "flagged", "score"} & set(own):
             self.ask(
                 f"which column says whether a text is flagged? Columns: {free}.",
                 "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)",

@@ -177,6 +177,8 @@ def _systems(outputs: Any, kind: str, answers: Answers, roles: list[FileRole]) -
                 made[one or name] = RecordedRecommendations(frame, one or name, renamed, reading)
             else:
                 limit = answers.threshold if role.is_scored else None
+                if limit is None and "attributeScores" in role.others:
+                    raise PlanError(f"{name}: Perspective states scores; give threshold=")
                 made[one or name] = RecordedDecisions(frame, one or name, limit, renamed, reading)
     return made
 
