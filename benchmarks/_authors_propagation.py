@@ -1,7 +1,7 @@
 """The propagation model: ombud's collapsed posterior against NUTS on the full model.
 
     python benchmarks/_authors_propagation.py            5,000 users x 4 algorithms, 4 NUTS chains
-    python benchmarks/_authors_propagation.py --quick    200 users, two short NUTS chains
+    python benchmarks/_authors_propagation.py --quick    500 users, two short NUTS chains
     python benchmarks/_authors_propagation.py --only regimes
 
 Three parts. *regimes*: CPU seconds of a fit of 300 users x 2 systems for easy and for hard data;
@@ -37,7 +37,7 @@ from _isolated import finish, main_of_case, measure
 SEED = 20210204
 FULL = {"users": 5_000, "draws": 1500, "tune": 1000, "chains": 4}
 # Two chains, so that R-hat is defined.
-QUICK = {"users": 200, "draws": 300, "tune": 250, "chains": 2}
+QUICK = {"users": 500, "draws": 200, "tune": 250, "chains": 2}
 PARTS = ("regimes", "hard", "rate")
 SYSTEMS = ("A", "B", "C", "D")
 NAMES = {"mean": "mu", "spread": "sigma", "intercept": "b", "slope": "s", "residual": "v"}

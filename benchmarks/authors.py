@@ -1,7 +1,7 @@
 """The authors study: linking, the propagation model, reranking, and the study as a whole.
 
     python benchmarks/authors.py            full size; the study on 870,000 users
-    python benchmarks/authors.py --quick    the study on a thousandth of it; NUTS on 200 users
+    python benchmarks/authors.py --quick    the study on a thousandth of it; NUTS on 500 users
     python benchmarks/authors.py --only study --share 0.01
     python benchmarks/authors.py --only study --folder study    resumes after a kill
 
@@ -14,7 +14,7 @@ same time. The benchmark gives no ratio to the published study, whose 676.5 CPU 
 cover three data sets and other software.
 
 The last line is JSON. Both forms have ``slowest_regime_cpu_s`` and ``propagation_vs_nuts``: the
-quick one times only the slowest regimes, and compares with NUTS on 200 users instead of 5,000
+quick one times only the slowest regimes, and compares with NUTS on 500 users instead of 5,000
 (``propagation_vs_nuts_users``). Only the full form compares quantiles on hard sets.
 """
 
