@@ -66,7 +66,8 @@ def _upper_quartiles(
         length, each = lengths[rows], np.arange(len(rows))
         place = np.arange(length[-1])
         table = values.take(starts[rows, None] + place, mode="clip")
-        np.copyto(table, np.inf, where=place >= length[:, None])
+        if length[0] < length[-1]:
+            np.copyto(table, np.inf, where=place >= length[:, None])
         table.sort(axis=1)
         index = 0.75 * (length - 1)
         below = np.floor(index).astype(np.int64)
@@ -118,7 +119,8 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
         The weight of each place.
     """
     used = codes != -1
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
+    counts = np.full(len(codes), codes.shape[1]) if used.all() else np.count_nonzero(used, axis=1)
+    starts = np.concatenate([[0], np.cumsum(counts)])
     if starts[-1] < 2**31:
         # Indices are made as wide as the starts are.
         starts = starts.astype(np.int32)
@@ -130,8 +132,8 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
 
 
 def table_width(labels: int) -> int:
-    """Return how many columns a table for `count_items` must have: the next even number."""
-    return labels + labels % 2
+    """Return how many columns a table for `count_items` must have: the next multiple of eight."""
+    return -(-labels // 8) * 8
 
 
 def count_items(
