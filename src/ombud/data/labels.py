@@ -300,8 +300,6 @@ class Labels:
 
         Items that have no row here are UNKNOWN, or NO where `unlabeled` says so.
         """
-        if items == self.items:
-            return self.states
         return self.padded[self.items.codes(items.arrow)]  # -1 is the row behind the last
 
     def select(self, names: tuple[str, ...]) -> Self:
