@@ -99,18 +99,22 @@ class _Sides:
     exclusions: tuple[Exclusion, ...]
     short: int
 
-    def tallies(self, items: tuple[Carried, Carried]) -> Iterator[tuple[slice, Tally, Tally]]:
-        """Yield users, what their lists carry and what their histories carry, part by part."""
+    def tallies(self, *tables: Carried) -> Iterator[tuple[slice, list[Tally]]]:
+        """Yield users and what their lists and histories carry, part by part.
+
+        Of every two tables, the first is of lists and the second of histories.
+        """
         width = max(1, len(self.labels.names))
         step, small = max(1, _CHUNK // width), max(1, _PART // width)
         for start in range(0, len(self.ids), step):
             users = slice(start, start + step)
             whole = self.lists.shape[0] <= step
-            lists = tally(self.lists if whole else self.lists[users], items[0])
-            past = tally(self.history if whole else self.history[users], items[1])
-            for low in range(0, len(lists.carrying), small):
+            sides = (self.lists, self.history)
+            sides = sides if whole else (self.lists[users], self.history[users])
+            found = [tally(sides[at % 2], table) for at, table in enumerate(tables)]
+            for low in range(0, len(found[0].carrying), small):
                 part = slice(low, low + small)
-                yield slice(start + low, start + low + small), lists[part], past[part]
+                yield slice(start + low, start + low + small), [each[part] for each in found]
 
 
 def measure(
@@ -241,22 +245,17 @@ def _values(
     Denominators are added to `counted`, where it is given and unknown labels are not bounds.
     """
     n, w = len(sides.ids), len(sides.labels.names)
-    never, looked_at = np.zeros(w, dtype=np.bool_), None
+    never, looked_at = np.zeros(w, dtype=np.bool_), []
     if counted is not None and asked.unknown == "exclude":
         never = ~sides.labels.some_no
-        looked_at = Carried(*labeled_items(sides.labels), None)
+        looked_at = [Carried(*labeled_items(sides.labels), None)] * 2
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
-    for part, result, past in sides.tallies(items):
+    for part, (result, past, *looked) in sides.tallies(*items, *looked_at):
         defined = (result.places > 0) & (past.places > 0) & ~never
         if counted is not None and asked.unknown in {"exclude", "no"}:
             shares = {"list": result.share, "history": past.share}
-            known = {}
-            if looked_at is not None:
-                known = {
-                    "list": tally(sides.lists[part], looked_at).share,
-                    "history": tally(sides.history[part], looked_at).share,
-                }
+            known = dict(zip(shares, (found.share for found in looked), strict=False))
             _count(asked, sides.labels, defined, shares, known, over_labels, counted)
         if asked.form == "ratio-of-means":
             values = {
@@ -287,7 +286,7 @@ def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
     """Return the sum over users of the labeled share of their list and of their history."""
     looked_at = Carried(*labeled_items(sides.labels), None)
     sums = np.zeros((2, looked_at.labels))
-    for _, *both in sides.tallies((looked_at, looked_at)):
+    for _, both in sides.tallies(looked_at, looked_at):
         for side, found in enumerate(both):
             sums[side] += (1 / found.weight[:, 0]) @ found.carrying
     sums = np.broadcast_to(sums, (2, len(sides.labels.names)))
