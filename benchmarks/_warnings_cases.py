@@ -18,6 +18,10 @@ Peers of amplification: ``sparse`` (sparse matrices of users times a dense table
 labeled, which ombud reports beside each number; ``sparse_values`` and ``pandas`` (one merge per
 user and side) compute amplification alone.
 
+Shares: for each of the same users and labels, the share of their list that carries the label minus
+that of their whole history, among items of which the label is known. Peers: ``sparse`` (sparse
+matrices times dense tables) with the labeled shares, ``sparse_values`` without.
+
 Peers of the test compute differences and p-values alone; the time of ombud's test includes
 Welch's interval and the rank-based effect size that it always gives. With ``--quick`` pandas runs a
 named part of the permutations and of the users, and its CPU time is scaled up in proportion, which
@@ -266,7 +270,7 @@ def permutation_pandas(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"cpu": measured * scale, "measured": measured, "scale": scale}
 
 
-def amplification_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
+def measured_by_ombud(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     import polars as pl
 
     from ombud.data.dataset import Dataset
@@ -274,6 +278,7 @@ def amplification_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.data.interactions import Interactions
     from ombud.data.labels import Labels
     from ombud.data.recommendations import Recommendations
+    from ombud.metrics import ShareGap
     from ombud.questions.warnings.amplification.metric import Amplification
 
     history, ratings, lists = users_of(options)
@@ -286,13 +291,62 @@ def amplification_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
             "rating": ratings.ravel(),
         }
     )
-    data = Dataset(Interactions.from_frame(frame), Labels(items, names, states_of(options)))
+    interactions, states = Interactions.from_frame(frame), states_of(options)
     shown = Recommendations(np.arange(len(lists)), lists.astype(np.int32), items)
-    rows, cost = timed(lambda: Amplification(k=options["k"]).measure(shown, data), 25)
-    names = ("labeled_recommended", "labeled_history")
-    labeled = [[rows.details[label][name] for label in rows.labels] for name in names]
+    asked = {"amplification": Amplification, "shares": ShareGap}[name](k=options["k"])
+
+    def value() -> Any:
+        # New labels each time: what one measurement stores with them would speed up the next.
+        return asked.measure(shown, Dataset(interactions, Labels(items, names, states)))
+
+    rows, cost = timed(value, 25)
+    labeled = [
+        [rows.details[label].get(name, 1.0) for label in rows.labels]
+        for name in ("labeled_recommended", "labeled_history")
+    ]
     np.savez(options["out"], value=rows.columns["value"], labeled=labeled)
     return cost
+
+
+def amplification_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
+    return measured_by_ombud("amplification", options)
+
+
+def shares_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
+    return measured_by_ombud("shares", options)
+
+
+def shares_by_products(options: Mapping[str, Any], denominators: bool) -> dict[str, Any]:
+    """Share of each label among known items of a list, minus that of the user's history."""
+    history, _, lists = users_of(options)
+    states, users = states_of(options), options["users"]
+
+    def value() -> tuple[np.ndarray, Any]:
+        carried, known = (states == 1).view(np.uint8), (states >= 0).view(np.uint8)
+        shares, labeled = [], []
+        for side in (lists, history):
+            ends = np.arange(0, side.size + 1, side.shape[1])
+            matrix: Any = sparse.csr_array(
+                (np.ones(side.size, np.uint8), side.ravel(), ends), (users, options["items"])
+            )
+            counted = matrix @ known
+            with np.errstate(invalid="ignore"):
+                shares.append((matrix @ carried) / counted)
+            if denominators:
+                labeled.append((counted / side.shape[1]).mean(axis=0))
+        return shares[0] - shares[1], labeled
+
+    found, cost = timed(value, 25)
+    np.savez(options["out"], value=found[0], labeled=found[1])
+    return cost
+
+
+def shares_sparse(options: Mapping[str, Any]) -> dict[str, Any]:
+    return shares_by_products(options, denominators=True)
+
+
+def shares_sparse_values(options: Mapping[str, Any]) -> dict[str, Any]:
+    return shares_by_products(options, denominators=False)
 
 
 def upper_quartiles(ratings: sparse.csr_array) -> np.ndarray:
@@ -402,6 +456,7 @@ CASES = {
     for what, sides in (
         ("permutation", ("ombud", "numba", "gemm", "numpy", "pandas")),
         ("amplification", ("ombud", "sparse", "sparse_sparse", "sparse_values", "pandas")),
+        ("shares", ("ombud", "sparse", "sparse_values")),
     )
     for side in sides
 }
@@ -429,10 +484,15 @@ def agreement(folder: Path, options: Mapping[str, Any]) -> dict[str, float]:
         end = "" if side == "pandas" else f"_{side}"
         gap = float(np.abs(value[: len(theirs)] - theirs).max())
         figures[f"amplification_max_gap{end}"] = gap
-    one, other = (
-        np.load(folder / f"amplification_{side}.npz")["labeled"] for side in ("ombud", "sparse")
+    shares = [np.load(folder / f"shares_{side}.npz") for side in ("ombud", "sparse")]
+    figures["shares_max_gap_sparse"] = float(
+        np.nanmax(np.abs(np.subtract(*[s["value"] for s in shares])))
     )
-    figures["amplification_labeled_max_gap_sparse"] = float(np.abs(one - other).max())
+    for what in ("amplification", "shares"):
+        one, other = (
+            np.load(folder / f"{what}_{side}.npz")["labeled"] for side in ("ombud", "sparse")
+        )
+        figures[f"{what}_labeled_max_gap_sparse"] = float(np.abs(one - other).max())
     return figures
 
 
@@ -470,7 +530,7 @@ def run(script: str) -> None:
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for what in ("permutation", "amplification"):
+        for what in ("permutation", "amplification", "shares"):
             cases = [case for case in CASES if case.startswith(what)]
             found = rounds(script, cases, options, folder)
             ours = found[f"{what}_ombud"]

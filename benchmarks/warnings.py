@@ -1,4 +1,4 @@
-"""Permutation tests and amplification: ombud, numpy, sparse products, numba and pandas, same data.
+"""Permutation tests, amplification, shares: ombud, numpy, sparse products, numba, pandas.
 
     python benchmarks/warnings.py            full size
     python benchmarks/warnings.py --quick    about a minute

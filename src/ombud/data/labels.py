@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -247,6 +248,17 @@ class Labels:
         declared = [self.unlabeled == "no" and name not in self.attributes for name in self.names]
         return np.where(declared, np.int8(LabelState.NO), np.int8(LabelState.UNKNOWN))
 
+    @cached_property
+    def some_no(self) -> NDArray[np.bool_]:
+        """Which labels some item is known not to carry."""
+        others: NDArray[np.bool_] = self.of_others == LabelState.NO
+        return _occurring(self.states, LabelState.NO) | others
+
+    @cached_property
+    def some_disputed(self) -> NDArray[np.bool_]:
+        """Which labels are disputed on some item."""
+        return _occurring(self.states, LabelState.DISPUTED)
+
     @property
     def as_stated(self) -> NDArray[np.int8]:
         """The same without what `unlabeled` declares, for bounds and for what people voted on."""
@@ -391,6 +403,16 @@ class Labels:
 
     def __repr__(self) -> str:
         return f"Labels({len(self.names)} labels, {len(self.items):,} items; {self.rule})"
+
+
+def _occurring(states: NDArray[np.int8], state: LabelState) -> NDArray[np.bool_]:
+    """Return which columns hold a state."""
+    # The plain number: numpy widens the states to 64 bits for a member of an enumeration.
+    held = states == state.value
+    # Sixteen rows as one: numpy reduces a few long rows several times faster than many short ones.
+    rows, width = len(held) // 16, held.shape[1]
+    ends = held[: rows * 16].reshape(rows, 16 * width).any(axis=0).reshape(16, width)
+    return np.asarray(ends.any(axis=0) | held[rows * 16 :].any(axis=0))
 
 
 def one_meaning(unlabeled: Unlabeled | None, absent: Unlabeled | None) -> Unlabeled:

@@ -147,12 +147,7 @@ class Miscalibration(ListMetric):
         if self.weighting == "exposure":
             weights = 1 / np.log2(np.arange(codes.shape[1]) + 2)
         result = self._mix(places(codes, len(labels.items), weights), mixes)
-        past = history_matrix(interactions, self.history, users[kept])
-        columns = labels.items.codes(interactions.items.arrow)
-        columns[columns < 0] = len(labels.items)
-        past = sparse.csr_array(
-            (past.data, columns[past.indices], past.indptr), shape=(past.shape[0], mixes.shape[0])
-        )
+        past = history_matrix(interactions, self.history, users[kept], labels.items)
         values = divergence(self._mix(past, mixes), result, self.alpha)
         lacking = len(outputs) - int(np.count_nonzero(~np.isnan(values)))
         reason = "no list, no history, or (none='leave-out') no labelled item in one of them"

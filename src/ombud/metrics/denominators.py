@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.labels import Labels, LabelState
-from ombud.metrics.history import count_items, table_width
+from ombud.data.labels import Labels
+from ombud.metrics.history import table_width
 from ombud.stats.statistics import Floats
 from ombud.stats.tipping import LabelCoverage
 
@@ -30,26 +30,26 @@ _SIDES = {"list": "recommended", "history": "history"}
 _WORDS = {"list": "the list", "history": "the history"}
 
 
-def never_no(labels: Labels) -> NDArray[np.bool_]:
-    """Return which labels no item is known not to carry: among known items, their share is 1."""
-    no = LabelState.NO.value
-    return ~((labels.states == no).any(axis=0) | (labels.of_others == no))
+def labeled_items(labels: Labels) -> tuple[int, NDArray[np.uint8]]:
+    """Return how many columns the table has, and which items the data itself labels.
 
-
-def labeled_share(lists: sparse.csr_array, labeled: NDArray[np.bool_]) -> Floats:
-    """Return lists x labels: which share of each list's items is labeled.
-
-    `lists` is lists x items, whatever is stored counting as one item; `labeled` is items x labels.
+    It is a table for `count_items`, with one column where that is the same for every label. The
+    last row stands for all items without labels.
     """
-    # Most often an item is looked at for every label or for none.
-    labels = labeled.shape[1]
-    alike = labels > 1 and bool((labeled == labeled[:, :1]).all())
-    width = 1 if alike else labels
-    table = np.zeros((len(labeled), table_width(width)), dtype=np.bool_)
-    table[:, :width] = labeled[:, :width]
-    counted = count_items(lists, table.view(np.uint8), width).astype(np.float64)
-    share = counted / np.maximum(np.diff(lists.indptr), 1)[:, None]
-    return np.broadcast_to(share, (share.shape[0], labels))
+    n, w = labels.states.shape
+    # The table is large: it is written in place.
+    table = np.zeros((n + 1, table_width(w)), dtype=np.bool_)
+    labeled = np.greater_equal(labels.states, 0, out=table[:n, :w])
+    if labels.stated is not None:
+        labeled &= labels.stated
+    if w > 1 and all(np.array_equal(labeled[:, 0], labeled[:, other]) for other in range(1, w)):
+        w, table = 1, table[:, : table_width(1)] & (np.arange(table_width(1)) == 0)
+    return w, table.view(np.uint8)
+
+
+def share_of_items(lists: sparse.csr_array, counted: NDArray[Any]) -> Floats:
+    """Return counts of items, lists x labels, as shares of each list; 0 for an empty list."""
+    return counted / np.maximum(np.diff(lists.indptr), 1)[:, None].astype(np.float64)
 
 
 def label_tallies(
@@ -74,26 +74,34 @@ def label_tallies(
         that is labeled.
     """
     tallies: dict[str, Floats] = {
-        "users": defined.sum(axis=0).astype(np.float64),
+        "users": count_users(defined).astype(np.float64),
         "measured": np.array([float(len(defined))]),
         "as no": np.array([float(unknown == "no" or labels.unlabeled == "no")]),
         "declared": np.array([float(labels.unlabeled == "no")]),
     }
     if unknown == "exclude":
-        says, disputed = ~never_no(labels), (labels.states == LabelState.DISPUTED).any(axis=0)
-        whole = defined.shape[1] == len(says)  # else one number is made of all labels
-        for name, each in (("says no", says), ("disputed", disputed)):
+        whole = defined.shape[1] == len(labels.names)  # else one number is made of all labels
+        for name, each in (("says no", labels.some_no), ("disputed", labels.some_disputed)):
             tallies[name] = np.asarray(each if whole else [each.any()], dtype=np.float64)
     lacking = np.zeros(defined.shape, dtype=np.bool_)
     everyone = bool(defined.all())  # mostly; spares copies of tables
     for side, share in shares.items():
         tallies[side] = (share if everyone else np.where(defined, share, 0.0)).sum(axis=0)
     for side, share in labeled.items():
-        tallies[f"labeled {side}"] = np.where(defined, share, 0.0).sum(axis=0)
+        # As a table of its own: sums over a repeated column would be added in another order.
+        known = np.ascontiguousarray(share) if everyone else np.where(defined, share, 0.0)
+        tallies[f"labeled {side}"] = known.sum(axis=0)
         without = ~defined & ~lacking & (share == 0)
         tallies[f"without {side}"] = without.sum(axis=0).astype(np.float64)
         lacking |= without
     return tallies
+
+
+def count_users(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return in how many rows, which are users, each column is true."""
+    rows, columns = chosen.shape
+    # Mostly it is true everywhere, which is faster to see than to count.
+    return np.full(columns, rows) if chosen.all() else np.count_nonzero(chosen, axis=0)
 
 
 def label_details(tallies: Mapping[str, Floats], n: int) -> list[dict[str, Any]]:
@@ -107,13 +115,11 @@ def label_details(tallies: Mapping[str, Floats], n: int) -> list[dict[str, Any]]
     values = {name: sums.tolist() for name, sums in tallies.items()}
     meaning = "no" if values["as no"][0] else "unknown"
     meaning = DECLARED if values["declared"][0] else meaning
-    shown = [side for side in _SIDES if side in values]
-    labeled = [(f"labeled {side}", f"labeled_{word}") for side, word in _SIDES.items()]
-    labeled = [(name, key) for name, key in labeled if name in values]
-    without = [
-        (f"without {side}", f"users_without_labeled_{word}") for side, word in _SIDES.items()
-    ]
-    without = [(name, key) for name, key in without if name in values]
+    shown = [(side, values[side]) for side in _SIDES if side in values]
+    labeled, without = (
+        [(key + w, values[name + s]) for s, w in _SIDES.items() if name + s in values]
+        for name, key in (("labeled ", "labeled_"), ("without ", "users_without_labeled_"))
+    )
     found: list[dict[str, Any]] = []
     for at, users in enumerate(values["users"]):
         details: dict[str, Any] = {}
@@ -121,11 +127,11 @@ def label_details(tallies: Mapping[str, Floats], n: int) -> list[dict[str, Any]]
         if "says no" in values and not values["says no"][at]:
             details["undefined"] = _DISPUTED if values["disputed"][at] else _NEVER_NO
         elif users:
-            details |= {side: values[side][at] / users for side in shown}
-            shares = {key: values[name][at] / users for name, key in labeled}
-            if any(share < 1 for share in shares.values()):
+            details |= {side: sums[at] / users for side, sums in shown}
+            shares = {key: sums[at] / users for key, sums in labeled}
+            if min(shares.values(), default=1) < 1:
                 details |= shares | {"unlabeled": meaning}
-            details |= {key: int(values[name][at]) for name, key in without if values[name][at]}
+            details |= {key: int(sums[at]) for key, sums in without if sums[at]}
     return found
 
 

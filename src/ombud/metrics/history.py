@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 
 History = Literal["all", "relevant"]
@@ -65,7 +66,8 @@ def _upper_quartiles(
         length, each = lengths[rows], np.arange(len(rows))
         place = np.arange(length[-1])
         table = values.take(starts[rows, None] + place, mode="clip")
-        np.copyto(table, np.inf, where=place >= length[:, None])
+        if length[0] < length[-1]:
+            np.copyto(table, np.inf, where=place >= length[:, None])
         table.sort(axis=1)
         index = 0.75 * (length - 1)
         below = np.floor(index).astype(np.int64)
@@ -77,17 +79,17 @@ def _upper_quartiles(
 
 
 def history_matrix(
-    interactions: Interactions, history: History, users: NDArray[np.integer[Any]] | None = None
+    interactions: Interactions, history: History, users: NDArray[np.integer[Any]], items: Vocabulary
 ) -> sparse.csr_array:
-    """Return users x items with a 1 for each item that counts.
+    """Return users x (items + 1) with a 1 for each item that counts; the last is any other item.
 
     ``"relevant"`` is the user's own top quartile of ratings (see `top_quartile`), and everything
     where there are no ratings.
 
-    `users` are codes of the users wanted, in order; default, all.
+    `users` are codes of the users wanted, in order.
     """
     matrix = interactions.matrix
-    if users is not None and not np.array_equal(users, np.arange(matrix.shape[0])):
+    if not np.array_equal(users, np.arange(matrix.shape[0])):
         matrix = matrix[users]
     columns, starts = matrix.indices, matrix.indptr
     if history == "relevant" and interactions.explicit:
@@ -97,8 +99,11 @@ def history_matrix(
         counts[1:][filled] = np.add.reduceat(top, starts[:-1][filled], dtype=starts.dtype)
         # Taking by number is several times faster than by a mask that looks random.
         columns, starts = columns[np.flatnonzero(top)], np.cumsum(counts, dtype=starts.dtype)
+    codes = items.codes(interactions.items.arrow)
+    codes[codes < 0] = len(items)
     ones = np.ones(len(columns), dtype=np.float32)
-    return sparse.csr_array((ones, columns, starts), shape=matrix.shape)
+    shape = (matrix.shape[0], len(items) + 1)
+    return sparse.csr_array((ones, codes[columns], starts), shape=shape)
 
 
 def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any:
@@ -114,7 +119,8 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
         The weight of each place.
     """
     used = codes != -1
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
+    counts = np.full(len(codes), codes.shape[1]) if used.all() else np.count_nonzero(used, axis=1)
+    starts = np.concatenate([[0], np.cumsum(counts)])
     if starts[-1] < 2**31:
         # Indices are made as wide as the starts are.
         starts = starts.astype(np.int32)
@@ -126,8 +132,8 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
 
 
 def table_width(labels: int) -> int:
-    """Return how many columns a table for `count_items` must have: the next even number."""
-    return labels + labels % 2
+    """Return how many columns a table for `count_items` must have: the next multiple of eight."""
+    return -(-labels // 8) * 8
 
 
 def count_items(
@@ -144,8 +150,8 @@ def count_items(
     """
     longest = int(np.diff(lists.indptr).max(initial=0))
     small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
-    words = table.view(np.uint16) if small is np.uint8 else table.astype(small)
+    words: NDArray[Any] = table.view(np.uint16) if small is np.uint8 else table.astype(small)
     ones = np.ones(lists.nnz, dtype=words.dtype)
-    counted = sparse.csr_array((ones, lists.indices, lists.indptr), shape=lists.shape) @ words
-    result: NDArray[np.unsignedinteger[Any]] = counted.view(small)
+    items: Any = sparse.csr_array((ones, lists.indices, lists.indptr), shape=lists.shape)
+    result: NDArray[np.unsignedinteger[Any]] = (items @ words).view(small)
     return result[:, :labels]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,6 @@ from scipy import sparse
 
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
@@ -23,12 +22,12 @@ from ombud.metrics.denominators import (
     coverage_of,
     label_details,
     label_tallies,
-    labeled_share,
-    never_no,
+    labeled_items,
+    share_of_items,
     users_without_labels,
 )
 from ombud.metrics.engine.label_uncertainty import DRAWN, LABEL_ERRORS, over_label_draws
-from ombud.metrics.history import count_items, table_width
+from ombud.metrics.history import count_items, history_matrix, places, table_width
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate, TippingPoint
 from ombud.stats.statistics import Mean
@@ -69,32 +68,50 @@ def label_share(
     >>> label_share(lists, states, "no").ravel().round(3).tolist()
     [0.333, 0.0]
     """
-    exclude, labels = unknown == "exclude", states.shape[1]
-    table = np.zeros((states.shape[0], table_width(labels)), dtype=np.bool_)
-    if states.dtype == np.float32:
-        ones = sparse.csr_array(
-            (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
-        )
+    return _shares([lists], unknown, states)[0][0]
+
+
+def _shares(
+    matrices: Sequence[sparse.csr_array],
+    unknown: Unknown,
+    *states: NDArray[np.int8] | NDArray[np.float32],
+) -> list[tuple[NDArray[np.float64], NDArray[Any]]]:
+    """Return for each matrix what `label_share` does, and how many items count.
+
+    `states` may be in parts: those of the first items, those of the next ones.
+    """
+    labels, ends = states[0].shape[1], np.cumsum([len(part) for part in states])
+    table = np.zeros((ends[-1], table_width(labels)), dtype=np.bool_)
+    # Tables of all items and labels are the largest thing here: each is written in place.
+    outs = np.split(table[:, :labels], ends[:-1])
+    if states[0].dtype == np.float32:
         # NaN alone differs from itself.
-        known = np.equal(states, states, out=table[:, :labels])
-        wanted = np.where(known, states, np.float32(unknown == "yes"))
-        carrying = np.asarray(ones @ wanted, dtype=np.float64)
+        known = np.equal(states[0], states[0], out=outs[0])
+        wanted = np.where(known, states[0], np.float32(unknown == "yes"))
+        ones = [np.ones(lists.nnz, dtype=np.float32) for lists in matrices]
+        carrying = [
+            sparse.csr_array((data, lists.indices, lists.indptr), shape=lists.shape) @ wanted
+            for data, lists in zip(ones, matrices, strict=True)
+        ]
     else:
-        # The plain number: numpy widens the states to 64 bits for a member of an enumeration.
-        if unknown == "yes":
-            np.not_equal(states, LabelState.NO.value, out=table[:, :labels])
-        else:
-            np.equal(states, LabelState.YES.value, out=table[:, :labels])
-        carrying = count_items(lists, table.view(np.uint8), labels).astype(np.float64)
-        if exclude:
-            np.greater_equal(states, 0, out=table[:, :labels])
-    if exclude:
-        counted = count_items(lists, table.view(np.uint8), labels).astype(np.float64)
-    else:
-        counted = np.diff(lists.indptr)[:, None].astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share: NDArray[np.float64] = np.where(counted > 0, carrying / counted, np.nan)
-    return share
+        # Plain numbers: numpy widens the states to 64 bits for a member of an enumeration.
+        yes, no = LabelState.YES.value, LabelState.NO.value
+        compare, state = (np.not_equal, no) if unknown == "yes" else (np.equal, yes)
+        for part, out in zip(states, outs, strict=True):
+            compare(part, state, out=out)
+        carrying = [count_items(lists, table.view(np.uint8), labels) for lists in matrices]
+        if unknown == "exclude":
+            for part, out in zip(states, outs, strict=True):
+                np.greater_equal(part, 0, out=out)
+    result = []
+    for lists, some in zip(matrices, carrying, strict=True):
+        counted: NDArray[Any] = np.diff(lists.indptr)[:, None]
+        if unknown == "exclude":
+            counted = count_items(lists, table.view(np.uint8), labels)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = some.astype(np.float64) / counted
+        result.append((share if counted.all() else np.where(counted > 0, share, np.nan), counted))
+    return result
 
 
 @dataclass(frozen=True)
@@ -269,50 +286,53 @@ def _measure(
         if lacking.any():
             count = int(np.count_nonzero(lacking))
             exclusions.append(Exclusion("users", "users", count, reason, len(outputs)))
-    lists, items, unlabelled = _list_matrix(outputs, interactions, labels)
-    if unlabelled and labels.unlabeled == "unknown":
-        reason = f"in no history and without labels (treated as unknown={asked.unknown!r})"
-        exclusions.append(Exclusion("recommendations", "places", unlabelled, reason))
-    codes = items.codes(interactions.items.arrow)
+    codes, others = outputs.in_catalogue(labels.items), len(labels.items)
+    if labels.unlabeled == "unknown" and (codes == -2).any():
+        known_items = interactions.items.codes(outputs.catalogue.arrow) >= 0
+        nowhere = int(np.count_nonzero((codes == -2) & ~known_items[outputs.items]))
+        if nowhere:
+            reason = f"in no history and without labels (treated as unknown={asked.unknown!r})"
+            exclusions.append(Exclusion("recommendations", "places", nowhere, reason))
     ids = np.asarray(outputs.users)[kept]
-    lists, histories = lists[kept], interactions.matrix[rows[kept]]
+    matrices = {}
+    if part != "history":
+        codes = codes if kept.all() else codes[kept]
+        matrices["list"] = places(codes, others, np.ones(codes.shape[1], dtype=np.float32))
+    if part != "list":
+        matrices["history"] = history_matrix(interactions, "all", rows[kept], labels.items)
 
-    Degrees = NDArray[np.float32]
+    def shares_by(degrees: NDArray[np.float32], *sides: str) -> list[NDArray[np.float64]]:
+        states = np.concatenate([degrees, np.full((1, degrees.shape[1]), np.nan, np.float32)])
+        return [label_share(matrices[side], states, asked.unknown) for side in sides]
 
-    def of_items(degrees: Degrees) -> Degrees:
-        at = labels.items.codes(items.arrow)
-        return np.where(at[:, None] >= 0, degrees[at], np.float32("nan"))
-
-    def in_lists(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
-        return label_share(lists, states, asked.unknown)
-
-    def in_histories(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
-        return label_share(histories, states[codes], asked.unknown)
-
-    def shares_of(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
-        if part == "gap":
-            return in_lists(states) - in_histories(states)
-        return in_lists(states) if part == "list" else in_histories(states)
+    def gap(shares: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return shares[0] - shares[1] if part == "gap" else shares[0]
 
     shared = None
     if labels.errors is not None:
-        shares, shared = over_label_draws(labels, ids, lambda some: shares_of(of_items(some)))
+        shares, shared = over_label_draws(labels, ids, lambda some: gap(shares_by(some, *matrices)))
         sides: dict[str, NDArray[np.float64]] = {}
         if part == "gap":
-            past, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
-            sides = {"history": past}
+            own, _ = over_label_draws(labels, ids, lambda some: shares_by(some, "history")[0])
+            sides = {"history": own}
         tallies = label_tallies(labels, "no", ~np.isnan(shares), sides, {})
     else:
-        states = labels.aligned(items)
-        wanted = ("list", "history") if part == "gap" else (part,)
-        sides = {n: in_lists(states) if n == "list" else in_histories(states) for n in wanted}
-        shares = sides["list"] - sides["history"] if part == "gap" else sides[part]
-        looked_at = labels.labeled[labels.items.codes(items.arrow)]
-        labeled = {"list": (lists, looked_at), "history": (histories, looked_at[codes])}
-        known = {side: labeled_share(*labeled[side]) for side in wanted}
+        states = (labels.states, labels.of_others[None])
+        counts = _shares(list(matrices.values()), asked.unknown, *states)
+        sides = {side: share for side, (share, _) in zip(matrices, counts, strict=True)}
+        shares = gap(list(sides.values()))
+        counted = {side: each for side, (_, each) in zip(matrices, counts, strict=True)}
+        if asked.unknown != "exclude" or labels.unlabeled == "no" or labels.stated is not None:
+            # What counts is not what the data labels.
+            width, table = labeled_items(labels)
+            counted = {side: count_items(each, table, width) for side, each in matrices.items()}
+        known = {
+            side: np.broadcast_to(share_of_items(matrices[side], each), shares.shape)
+            for side, each in counted.items()
+        }
         tallies = label_tallies(labels, asked.unknown, ~np.isnan(shares), sides, known)
         if asked.unknown == "exclude":
-            shares = np.where(never_no(labels), np.nan, shares)
+            shares = np.where(labels.some_no, shares, np.nan)
     context: dict[str, NDArray[np.float64]] = {}
     if part == "gap":
         context = {"lists": sides["history"] + shares, "history": sides["history"]}
@@ -341,25 +361,3 @@ def _needs(data: Dataset) -> tuple[Interactions, Labels]:
         lacking = "interactions" if data.interactions is None else "labels"
         raise PlanError(f"share metrics need interactions and labels; the data has no {lacking}")
     return data.interactions, data.labels
-
-
-def _list_matrix(
-    outputs: Recommendations, interactions: Interactions, labels: Labels
-) -> tuple[sparse.csr_array, Vocabulary, int]:
-    """Return lists x items over all items anyone knows, and how many places nobody knows."""
-    items = Vocabulary.union(
-        {
-            "the interactions": interactions.items,
-            "the labels": labels.items,
-            "the recommendations": outputs.catalogue,
-        }
-    )
-    codes = outputs.in_catalogue(items)
-    used = codes >= 0
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
-    lists = sparse.csr_array(
-        (np.ones(int(starts[-1]), dtype=np.float32), codes[used], starts),
-        shape=(len(codes), len(items)),
-    )
-    new = (interactions.items.codes(items.arrow) < 0) & (labels.items.codes(items.arrow) < 0)
-    return lists, items, int(np.count_nonzero(new[lists.indices]))

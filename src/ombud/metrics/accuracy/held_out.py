@@ -143,8 +143,9 @@ def _gains(codes: NDArray[np.int32], relevant: sparse.csr_array) -> NDArray[np.f
     row = np.arange(len(codes), dtype=np.int64)
     # Rows and their columns are sorted, so all relevant pairs are one sorted array of keys.
     keys = np.repeat(row, np.diff(relevant.indptr)) * width + relevant.indices
-    used = codes >= 0
-    wanted = (row[:, None] * width + codes)[used]
+    # By number: several times faster than by a mask that looks random.
+    used = np.flatnonzero(codes >= 0)
+    wanted = (row[:, None] * width + codes).ravel()[used]
     index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    gains[used] = np.where(keys[index] == wanted, relevant.data[index], np.nan)
+    gains.reshape(-1)[used] = np.where(keys[index] == wanted, relevant.data[index], np.nan)
     return gains

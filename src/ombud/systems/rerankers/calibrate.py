@@ -143,13 +143,8 @@ def _history(
     """Return the mix of each user's history, and who has one."""
     codes = interactions.users.codes(users)
     there = codes >= 0
-    past = history_matrix(interactions, history, codes[there])
-    columns = labels.items.codes(interactions.items.arrow)
-    columns[columns < 0] = len(labels.items)
-    moved = sparse.csr_array(
-        (past.data, columns[past.indices], past.indptr), shape=(past.shape[0], weights.shape[0])
-    )
-    result = np.asarray((moved @ weights).todense(), dtype=np.float64)
+    past = history_matrix(interactions, history, codes[there], labels.items)
+    result = np.asarray((past @ weights).todense(), dtype=np.float64)
     whole = result.sum(axis=1)
     aim = np.zeros((len(codes), weights.shape[1]))
     aim[there] = np.divide(result, whole[:, None], where=whole[:, None] > 0, out=result)

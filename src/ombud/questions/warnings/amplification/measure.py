@@ -15,9 +15,15 @@ from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Notes, Outputs, Rows
-from ombud.metrics.denominators import label_details, label_tallies, never_no, users_without_labels
+from ombud.metrics.denominators import (
+    count_users,
+    label_details,
+    label_tallies,
+    labeled_items,
+    users_without_labels,
+)
 from ombud.metrics.engine.label_uncertainty import LabelDraws
-from ombud.metrics.history import history_matrix, places, table_width
+from ombud.metrics.history import history_matrix, places
 from ombud.questions.warnings.amplification.tally import (
     Carried,
     Tally,
@@ -93,18 +99,22 @@ class _Sides:
     exclusions: tuple[Exclusion, ...]
     short: int
 
-    def tallies(self, items: tuple[Carried, Carried]) -> Iterator[tuple[slice, Tally, Tally]]:
-        """Yield users, what their lists carry and what their histories carry, part by part."""
+    def tallies(self, *tables: Carried) -> Iterator[tuple[slice, list[Tally]]]:
+        """Yield users and what their lists and histories carry, part by part.
+
+        Of every two tables, the first is of lists and the second of histories.
+        """
         width = max(1, len(self.labels.names))
         step, small = max(1, _CHUNK // width), max(1, _PART // width)
         for start in range(0, len(self.ids), step):
             users = slice(start, start + step)
             whole = self.lists.shape[0] <= step
-            lists = tally(self.lists if whole else self.lists[users], items[0])
-            past = tally(self.history if whole else self.history[users], items[1])
-            for low in range(0, len(lists.carrying), small):
+            sides = (self.lists, self.history)
+            sides = sides if whole else (self.lists[users], self.history[users])
+            found = [tally(sides[at % 2], table) for at, table in enumerate(tables)]
+            for low in range(0, len(found[0].carrying), small):
                 part = slice(low, low + small)
-                yield slice(start + low, start + low + small), lists[part], past[part]
+                yield slice(start + low, start + low + small), [each[part] for each in found]
 
 
 def measure(
@@ -211,17 +221,10 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
     weights: NDArray[Any] = np.ones(width + 1, dtype=np.float32)
     if asked.weighting == "exposure":
         weights = 1 / np.log2(np.arange(width + 1) + 2)
-    history = history_matrix(interactions, asked.history, users[kept])
-    columns = labels.items.codes(interactions.items.arrow)
-    columns[columns < 0] = n_items
-    history = sparse.csr_array(
-        (history.data, columns[history.indices], history.indptr),
-        shape=(history.shape[0], n_items + 1),
-    )
     return _Sides(
         np.asarray(outputs.users)[kept],
         places(codes, n_items, weights[:width]),
-        history,
+        history_matrix(interactions, asked.history, users[kept], labels.items),
         labels,
         weights[lengths[kept]].astype(np.float64)[:, None],
         tuple(exclusions),
@@ -242,30 +245,24 @@ def _values(
     Denominators are added to `counted`, where it is given and unknown labels are not bounds.
     """
     n, w = len(sides.ids), len(sides.labels.names)
-    never = np.zeros(w, dtype=np.bool_)
-    excluding = asked.unknown == "exclude"
-    if counted is not None and excluding:
-        never = never_no(sides.labels)
-    looked_at = _looked_at(sides.labels) if counted is not None and excluding else None
+    never, looked_at = np.zeros(w, dtype=np.bool_), []
+    if counted is not None and asked.unknown == "exclude":
+        never = ~sides.labels.some_no
+        looked_at = [Carried(*labeled_items(sides.labels), None)] * 2
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
-    for part, result, past in sides.tallies(items):
+    for part, (result, past, *looked) in sides.tallies(*items, *looked_at):
         defined = (result.places > 0) & (past.places > 0) & ~never
         if counted is not None and asked.unknown in {"exclude", "no"}:
             shares = {"list": result.share, "history": past.share}
-            known = {}
-            if looked_at is not None:
-                known = {
-                    "list": tally(sides.lists[part], looked_at).share,
-                    "history": tally(sides.history[part], looked_at).share,
-                }
+            known = dict(zip(shares, (found.share for found in looked), strict=False))
             _count(asked, sides.labels, defined, shares, known, over_labels, counted)
         if asked.form == "ratio-of-means":
             values = {
                 "list": np.where(defined, result.share, np.nan),
                 "history": np.where(defined, past.share, np.nan),
             }
-            touched[2] += np.count_nonzero(defined, axis=0)
+            touched[2] += count_users(defined)
         else:
             below, absent = smoothed(past, asked.smoothing)
             above = result.share
@@ -273,7 +270,7 @@ def _values(
                 above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
                 touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
             touched[0] += np.count_nonzero(absent & defined, axis=0)
-            touched[2] += np.count_nonzero(defined, axis=0)
+            touched[2] += count_users(defined)
             ratio = above / below
             if asked.form == "log-ratio":
                 np.log(ratio, out=ratio)
@@ -285,24 +282,11 @@ def _values(
     return columns, touched
 
 
-def _looked_at(labels: Labels) -> Carried:
-    """Return which items the data labels; one column where that is the same for every label."""
-    n, w = labels.states.shape
-    # The last row stands for all items without labels. The table is large: it is written in place.
-    table = np.zeros((n + 1, table_width(w)), dtype=np.bool_)
-    labeled = np.greater_equal(labels.states, 0, out=table[:n, :w])
-    if labels.stated is not None:
-        labeled &= labels.stated
-    if w > 1 and all(np.array_equal(labeled[:, 0], labeled[:, other]) for other in range(1, w)):
-        w, table = 1, table[:, : table_width(1)] & (np.arange(table_width(1)) == 0)
-    return Carried(w, table.view(np.uint8), None)
-
-
 def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
     """Return the sum over users of the labeled share of their list and of their history."""
-    looked_at = _looked_at(sides.labels)
+    looked_at = Carried(*labeled_items(sides.labels), None)
     sums = np.zeros((2, looked_at.labels))
-    for _, *both in sides.tallies((looked_at, looked_at)):
+    for _, both in sides.tallies(looked_at, looked_at):
         for side, found in enumerate(both):
             sums[side] += (1 / found.weight[:, 0]) @ found.carrying
     sums = np.broadcast_to(sums, (2, len(sides.labels.names)))
