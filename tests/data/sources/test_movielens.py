@@ -221,6 +221,12 @@ def test_links_from_another_edition(tmp_path: Path) -> None:
     assert (states[661] == LabelState.YES).any()
     assert (states[1193] == LabelState.UNKNOWN).all()
     assert any("the two titles differ in year" in line for line in data.card.dropped)
+    # A title without a year contradicts nothing.
+    (new / "movies.csv").write_text("movieId,title,genres\n661,Two,X\n1193,New (2001),Y\n")
+    labels = movielens_tmdb(str(old), str(keywords_file(tmp_path)), links=str(new)).labels
+    assert labels is not None
+    states = dict(zip(labels.items.ids.tolist(), labels.states, strict=True))
+    assert (states[661] == LabelState.YES).any()
 
 
 @pytest.mark.realdata

@@ -23,7 +23,7 @@ from ombud.data.splits import per_user
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.shares import LabelShare
-from ombud.questions.warnings.distribution import Distribution
+from ombud.questions.warnings.distribution import Distribution, one_histogram
 from ombud.questions.warnings.popularity import PopularityShift, popularity_of, shift_bounds
 from ombud.questions.warnings.preference import UserPreference
 from ombud.registry import create, names
@@ -137,6 +137,17 @@ def test_histograms_hold_every_item() -> None:
     sides = ["label", "with", "without", "unknown"]
     expected = found.tables["popularity-shift"].select(sides)
     assert total.select(sides).sort("label").equals(expected.sort("label"))
+
+
+def test_bins_grow_by_equal_steps_or_by_equal_factors() -> None:
+    values = np.array([0.0, 1, 2, 3, 8, np.nan])
+    even = one_histogram(values, "items", 2, by_log=False)
+    assert even["from"].to_list() == [0, 4] and even["to"].to_list() == [4, 8]
+    assert even["count"].to_list() == [4, 1] and even["share"].to_list() == [0.8, 0.2]
+    # From 1 by the factor 3 to 9; what is less than 1 is in the first bin.
+    growing = one_histogram(values, "items", 2, by_log=True)
+    assert growing["from"].to_list() == [0, 3] and growing["to"].to_list() == [3, 9]
+    assert growing["count"].to_list() == [3, 2]
 
 
 def test_analyses_see_what_was_held_out() -> None:
