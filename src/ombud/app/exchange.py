@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ombud.app.rating_queue import guidelines_version, refresh
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import labels_table, ratings_table
 from ombud.app.texts import split_topics
-from ombud.data.frames import Column, first_rows, read_table
+from ombud.data.frames import Column, first_rows, open_frame, read_table
 from ombud.errors import DataError
 from ombud.files import write_atomically
 
@@ -67,8 +68,6 @@ def export_bytes(project: Project, name: str) -> bytes:
 
 
 def _file(table: pl.DataFrame, form: str) -> bytes:
-    from io import BytesIO
-
     target = BytesIO()
     if form == "parquet":
         table.write_parquet(target, compression="zstd")
@@ -110,8 +109,6 @@ def read_ratings(
     columns = list(_COLUMNS)
     table = read_table(frame, columns, source)
     topics: list[Any] = [None] * table.height
-    from ombud.data.frames import open_frame
-
     lazy, name = open_frame(frame, source)
     if "topics" in lazy.collect_schema().names():
         topics = lazy.select("topics").collect(backend="polars").to_native()["topics"].to_list()

@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import narwhals as nw
+
 from ombud.errors import DataError
 from ombud.taxonomy.model import load_taxonomy
 from ombud.taxonomy.resources import (
@@ -152,8 +154,6 @@ def read_terms(
             fault = f"byte {error.start}: not UTF-8; save the file as UTF-8"
             raise DataError(str(file), [fault]) from None
         return _parse_csv(text, name or file.name, taxonomy)
-    import narwhals as nw
-
     frame = nw.from_native(source, eager_only=True)
     index = name or "term list"
     missing = [column for column in ("group", "term") if column not in frame.columns]

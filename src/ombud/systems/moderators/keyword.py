@@ -13,6 +13,8 @@ from ombud.data.decisions import Decisions
 from ombud.errors import DataError, PlanError
 from ombud.registry import moderator
 from ombud.systems.moderators.local import LocalModerator
+from ombud.taxonomy import load_dictionary, load_terms
+from ombud.text import TermMatcher
 
 
 @moderator("keyword")
@@ -66,14 +68,10 @@ class KeywordModerator(LocalModerator):
         if self.path is not None:
             result |= set(_lines(Path(self.path)))
         if self.builtin:
-            from ombud.taxonomy import load_terms
-
             result |= {t.text for t in load_terms(self.builtin).terms if t.kind == "slur"}
         return sorted(result | self._of_dictionary())
 
     def _of_dictionary(self) -> set[str]:
-        from ombud.taxonomy import load_dictionary
-
         if not self.dictionary:
             return set()
         found = load_dictionary(self.dictionary)
@@ -85,8 +83,6 @@ class KeywordModerator(LocalModerator):
 
     def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
         """Return one outcome for each text."""
-        from ombud.text import TermMatcher
-
         matcher = TermMatcher(self.all_terms(), suffixes=("", "s", "es") if self.plurals else ("",))
         matches = matcher.match(texts)
         counts = np.bincount(matches.text_index, minlength=len(texts))
