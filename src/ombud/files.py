@@ -20,7 +20,18 @@ from typing import Any
 
 import polars as pl
 
-from ombud.errors import ResultError
+from ombud.errors import DataError, ResultError
+
+
+def read_utf8(path: Path) -> str:
+    """Return the text of a file that a person wrote; refuse one that is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        fault = f"byte {error.start:,}: not UTF-8; save the file as UTF-8"
+    except OSError as error:
+        fault = f"the file cannot be read: {error.strerror}"
+    raise DataError(str(path), [fault])
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -47,16 +47,12 @@ from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
 from ombud.registry import hint
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.base import Moderator, Progress, Recommender, silent
 from ombud.systems.own import as_system, name_of
 from ombud.systems.quote import CostQuote
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*\Z")
-
-
-def _silent(done: int, total: int, note: str) -> None:
-    """Show nothing."""
 
 
 @dataclass
@@ -297,7 +293,7 @@ class Audit:
                 notice(old)
         self.backend.ready(notice)
         store = None if folder is None else self.open(Path(folder))
-        run = Run(store, progress or notebook_bar() or _silent, notice, answers, repeats)
+        run = Run(store, progress or notebook_bar() or silent, notice, answers, repeats)
         measured = self.backend.measure(run)
         result = Result(
             plan=self._as_plan(),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ombud.errors import DataError
+from ombud.files import read_utf8
 from ombud.taxonomy.model import Taxonomy, load_scale, load_taxonomy
 from ombud.taxonomy.resources import (
     data_folder,
@@ -174,12 +175,7 @@ def read_dictionary(path: str | PathLike[str]) -> Dictionary:
         The file.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        fault = f"byte {error.start}: not UTF-8; save the file as UTF-8"
-        raise DataError(str(file), [fault]) from None
-    return _parse(text, str(file))
+    return _parse(read_utf8(file), str(file))
 
 
 def _parse(text: str, place: str) -> Dictionary:

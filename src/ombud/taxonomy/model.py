@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from ombud.errors import DataError, OmbudError, RegistryError
+from ombud.files import read_utf8
 from ombud.taxonomy.resources import (
     data_folder,
     find_versioned,
@@ -54,49 +55,6 @@ class Crosswalk:
         """Return the same correspondences read from the other side."""
         rows = tuple((there, here, _INVERSE[relation]) for here, there, relation in self.rows)
         return Crosswalk(self.target, self.source, rows, self.made_by)
-
-    def then(self, other: Crosswalk) -> Crosswalk:
-        """Return the correspondences of this crosswalk carried on by another.
-
-        Exact keeps the other relation, broader of broader is broader, narrower of narrower is
-        narrower; everything else is only related. Where several ways lead from one label to
-        another, the strongest relation counts, in the order of `Relation`.
-
-        Parameters
-        ----------
-        other
-            A crosswalk that begins where this one ends.
-
-        Examples
-        --------
-        >>> pets = Crosswalk("a@1", "b@1", (("poodle", "dog", "broader"),))
-        >>> pets.then(Crosswalk("b@1", "c@1", (("dog", "animal", "broader"),))).rows
-        (('poodle', 'animal', 'broader'),)
-        """
-        if other.source != self.target:
-            raise RegistryError(
-                f"a crosswalk to {self.target} cannot be carried on by one from {other.source}"
-            )
-        order = get_args(Relation)
-        onward: dict[str, list[tuple[str, Relation]]] = {}
-        for middle, there, relation in other.rows:
-            onward.setdefault(middle, []).append((there, relation))
-        joined: dict[tuple[str, str], Relation] = {}
-        for here, middle, first in self.rows:
-            for there, second in onward.get(middle, ()):
-                relation = _joined(first, second)
-                known = joined.get((here, there))
-                if known is None or order.index(relation) < order.index(known):
-                    joined[here, there] = relation
-        rows = tuple((here, there, relation) for (here, there), relation in joined.items())
-        makers = tuple(dict.fromkeys(made for made in (self.made_by, other.made_by) if made))
-        return Crosswalk(self.source, other.target, rows, "; ".join(makers))
-
-
-def _joined(first: Relation, second: Relation) -> Relation:
-    if first == "exact":
-        return second
-    return first if second in ("exact", first) else "related"
 
 
 @cache
@@ -471,11 +429,7 @@ def read_taxonomy(path: str | PathLike[str]) -> Taxonomy:
         The file.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(str(file), [f"byte {error.start}: not UTF-8; save it as UTF-8"]) from None
-    return _parse(text, str(file))
+    return _parse(read_utf8(file), str(file))
 
 
 def _parse(text: str, source: str) -> Taxonomy:

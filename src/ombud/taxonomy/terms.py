@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 import narwhals as nw
 
 from ombud.errors import DataError
+from ombud.files import read_utf8
 from ombud.taxonomy.model import load_taxonomy
 from ombud.taxonomy.resources import (
     find_versioned,
@@ -148,12 +149,7 @@ def read_terms(
     """
     if isinstance(source, str | PathLike):
         file = Path(source)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            fault = f"byte {error.start}: not UTF-8; save the file as UTF-8"
-            raise DataError(str(file), [fault]) from None
-        return _parse_csv(text, name or file.name, taxonomy)
+        return _parse_csv(read_utf8(file), name or file.name, taxonomy)
     frame = nw.from_native(source, eager_only=True)
     index = name or "term list"
     missing = [column for column in ("group", "term") if column not in frame.columns]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from io import StringIO
 from itertools import product
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.errors import DataError
+from ombud.files import read_utf8
 from ombud.taxonomy.resources import parse_commented_csv
 
 Way = Literal["swap", "to female", "to male"]
@@ -212,11 +214,7 @@ def read_swap(path: str | PathLike[str], *, both: bool = True) -> WordSwap:
     With `both`, each pair also holds the other way round.
     """
     file = Path(path)
-    try:
-        with file.open(encoding="utf-8", newline="") as source:
-            rows = list(csv.DictReader(source))
-    except UnicodeDecodeError as fault:
-        raise DataError(str(file), [f"byte {fault.start}: not UTF-8"]) from None
+    rows = list(csv.DictReader(StringIO(read_utf8(file))))
     pairs: dict[str, str] = {}
     faults = []
     for number, row in enumerate(rows, start=2):

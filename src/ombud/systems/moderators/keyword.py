@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.errors import DataError, PlanError
+from ombud.errors import PlanError
+from ombud.files import read_utf8
 from ombud.registry import moderator
 from ombud.systems.moderators.local import LocalModerator
 from ombud.taxonomy import load_dictionary, load_terms
@@ -91,13 +92,5 @@ class KeywordModerator(LocalModerator):
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as fault:
-        raise DataError(
-            str(path), [f"the list of terms cannot be read: {fault.strerror}"]
-        ) from None
-    except UnicodeDecodeError as fault:
-        where = f"byte {fault.start:,}"
-        raise DataError(str(path), [f"the list of terms is not UTF-8 at {where}"]) from None
+    lines = read_utf8(path).splitlines()
     return [term for line in lines if (term := line.strip()) and not term.startswith("#")]
