@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo            install, audit a simulated platform on four questions, print the verdicts"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
-	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
+	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...) and peers"
 	@echo "make docs            build the site into site/html; a warning is an error"
 	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test)"
 	@echo "make golden          are all numbers of many small plans as stored? (WITH=--spark, --words)"
@@ -37,6 +37,11 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.test: $(VENV)/.run requirements-test.txt
 	$(call install,$(TEST_NEEDS))
+	@touch $@
+
+# By pip alone: its settings name an index of torch for the processor, which uv does not read.
+$(VENV)/.test-all: $(VENV)/.test requirements-test-all.txt
+	$(PIP) --requirement requirements-test-all.txt
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.run requirements-docs.txt
@@ -67,7 +72,7 @@ suite: $(VENV)/.test
 test: lint
 	@$(MAKE) --no-print-directory --jobs 2 types suite
 
-test-all: lint
+test-all: lint $(VENV)/.test-all
 	@OMBUD_SLOW=1 $(MAKE) --no-print-directory --jobs 2 types suite
 
 docs: $(VENV)/.docs

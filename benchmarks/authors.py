@@ -51,7 +51,7 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.audits.backends.base import Run
     from ombud.audits.backends.memory import MemoryBackend
     from ombud.audits.load import load_system
-    from ombud.audits.plan import check_names
+    from ombud.audits.plan import build_named
     from ombud.audits.presets import Preset, complete
     from ombud.data.dataset import Dataset
     from ombud.data.items import Items
@@ -108,7 +108,7 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
     preset: Preset = create("preset", "authors")
     data = preset.prepare(plan, data)
     lap("samples")
-    metrics, analyses = check_names(plan)
+    metrics, analyses = build_named(plan)
     audit = Audit(
         data,
         {name: load_system(name, config) for name, config in plan.systems.items()},  # type: ignore[misc]

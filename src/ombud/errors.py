@@ -17,6 +17,7 @@ A message says what was found, what was expected, and what to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 
 class OmbudError(Exception):
@@ -76,8 +77,6 @@ def require(module: str, extra: str) -> None:
     extra
         The extra of ombud that brings it.
     """
-    from importlib.util import find_spec
-
     if find_spec(module) is None:
         raise MissingExtraError(
             f"this needs the package {module!r}, which is not installed. "

@@ -162,12 +162,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_utf8(path: Path) -> str:
-    """Return the text of a file; refuse one that is not UTF-8."""
+    """Return the text of a file that a person wrote; refuse one that is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         fault = f"byte {error.start:,}: not UTF-8; save the file as UTF-8"
-        raise DataError(str(path), [fault]) from None
+    except OSError as error:
+        fault = f"the file cannot be read: {error.strerror}"
+    raise DataError(str(path), [fault])
 
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:

@@ -23,6 +23,9 @@ from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, getdoc, signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+
 from ombud.errors import RegistryError
 
 if TYPE_CHECKING:
@@ -393,9 +396,6 @@ def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
 
 def _checked(place: str, hint: Any, value: Any, faults: list[str]) -> Any:
     """Return the value as its type wants it, or note a fault."""
-    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-    from pydantic.errors import PydanticSchemaGenerationError
-
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(
             hint, config=ConfigDict(arbitrary_types_allowed=True)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ombud.audits import TIDY_COLUMNS, Plan, Result, tidy_frame
+from ombud.audits import Plan, Result, tidy_frame
+from ombud.audits.result import TIDY_COLUMNS
 from ombud.errors import PlanError
 from ombud.stats import Estimate, smallest_effect
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,6 +45,27 @@ def test_what_a_package_lists_is_in_its_dir() -> None:
     for package, names in listed().items():
         missing = set(names) - set(dir(importlib.import_module(package)))
         assert not missing, f"{package} does not show {missing}"
+
+
+# A page of research, which looks inside the probes and says so by its imports.
+INSIDE = {"histories_and_futures.py"}
+CODE = re.compile(r"^ *(?:>>> )?from (ombud[\w.]*) import (?:\(([^)]*)\)|([\w, ]+))", re.MULTILINE)
+
+
+def test_documentation_imports_what_packages_list() -> None:
+    root = SOURCE.parents[1]
+    pages = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "examples").rglob("*.py")]
+    taught = [
+        (page.name, module, name)
+        for page in pages
+        if page.name not in INSIDE
+        for module, *names in CODE.findall(page.read_text(encoding="utf-8"))
+        for name in re.findall(r"\w+", " ".join(names))
+    ]
+    public = {package: set(names) for package, names in listed().items()}
+    public["ombud.metrics"] |= set(dir(importlib.import_module("ombud.metrics")))
+    wrong = [one for one in taught if one[2] not in public.get(one[1], ())]
+    assert len(taught) > 50 and not wrong, wrong
 
 
 def test_every_registered_metric_is_shown_among_the_metrics() -> None:

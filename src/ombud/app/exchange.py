@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import labels_table, ratings_table
 from ombud.app.texts import split_topics
 from ombud.data.faults import first_rows
-from ombud.data.frames import Column, read_table
+from ombud.data.frames import Column, open_frame, read_table
 from ombud.errors import DataError
 from ombud.files import write_atomically
 
@@ -68,8 +69,6 @@ def export_bytes(project: Project, name: str) -> bytes:
 
 
 def _file(table: pl.DataFrame, form: str) -> bytes:
-    from io import BytesIO
-
     target = BytesIO()
     if form == "parquet":
         table.write_parquet(target, compression="zstd")
@@ -111,8 +110,6 @@ def read_ratings(
     columns = list(_COLUMNS)
     table = read_table(frame, columns, source)
     topics: list[Any] = [None] * table.height
-    from ombud.data.frames import open_frame
-
     lazy, name = open_frame(frame, source)
     if "topics" in lazy.collect_schema().names():
         topics = lazy.select("topics").collect(backend="polars").to_native()["topics"].to_list()

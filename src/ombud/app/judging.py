@@ -14,6 +14,7 @@ from ombud.app.rating_queue import current_round, refresh
 from ombud.app.settings import ANSWERS, ProjectSettings
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
+from ombud.text.folding import mask
 
 Kind = Literal["review", "adjudication"]
 
@@ -243,8 +244,6 @@ def feedback(db: sqlite3.Connection, person: int) -> list[tuple[Vote, str, str, 
         "WHERE a.person = ? AND r.accepted = 0 ORDER BY a.attempt DESC, r.created",
         (person,),
     )
-    from ombud.text.folding import mask
-
     return [
         (
             Vote(row["answer"], row["risk"], tuple(json.loads(row["topics"])), row["target"]),

@@ -14,6 +14,7 @@ from ombud.app.errors import NotAllowedError
 from ombud.app.people import Person
 from ombud.app.settings import ProjectSettings
 from ombud.questions.delicate.ratings import risk_labels
+from ombud.text.folding import mask
 
 CANNOT_VOTES = 2
 """So many votes for "cannot be judged" discard a text."""
@@ -259,8 +260,6 @@ def _task(db: sqlite3.Connection, settings: ProjectSettings, row: sqlite3.Row) -
 
 
 def _covered(text: str, spans: Sequence[Sequence[int]], settings: ProjectSettings) -> str:
-    from ombud.text.folding import mask
-
     if settings.mask == "text":
         return ""
     return mask(text, [(start, end) for start, end in spans])

@@ -21,7 +21,7 @@ from ombud.errors import PlanError
 from ombud.metrics.base import Outputs
 from ombud.metrics.engine.estimator import Settings
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.base import Moderator, Progress, Recommender, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,6 @@ class AnalysisResult:
     estimates: tuple[Estimate, ...] = ()
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     exclusions: tuple[Exclusion, ...] = ()
-
-
-def _silent(done: int, total: int, note: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +69,7 @@ class Context:
     outputs: Mapping[str, Outputs] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     systems: Mapping[str, Recommender | Moderator] = field(default_factory=dict)
-    progress: Progress = _silent
+    progress: Progress = silent
     folder: Path | None = None
 
 

@@ -20,7 +20,14 @@ from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import REPEATS, System, SystemOutputs, check_repeats, repeated_plan
-from ombud.audits.load import load_metrics, load_system, load_whole, split_data, what_systems_are
+from ombud.audits.load import (
+    load_metrics,
+    load_system,
+    load_whole,
+    split_data,
+    what_systems_are,
+    with_groups,
+)
 from ombud.audits.plan import (
     AboutPlan,
     DataPlan,
@@ -45,18 +52,13 @@ from ombud.metrics.base import Metric, spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
-from ombud.registry import hint
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.base import Moderator, Progress, Recommender, silent
 from ombud.systems.own import as_system, name_of
 from ombud.systems.quote import CostQuote
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*\Z")
-
-
-def _silent(done: int, total: int, note: str) -> None:
-    """Show nothing."""
 
 
 @dataclass
@@ -172,7 +174,7 @@ class Audit:
             if not systems_for(metric, self.systems):
                 raise PlanError(f"{metric.title} measures a {metric.of}; the audit has none")
         if self.by is not None and not isinstance(self.by, Grouping):
-            self.data = data = _selected(data, tuple(self.by))
+            self.data = data = with_groups(data, tuple(self.by))
         elif self.by is not None:
             # The groups belong to the data from here on, so they are stored with the result.
             kinds = {metric.of for metric in self.metrics}
@@ -297,7 +299,7 @@ class Audit:
                 notice(old)
         self.backend.ready(notice)
         store = None if folder is None else self.open(Path(folder))
-        run = Run(store, progress or notebook_bar() or _silent, notice, answers, repeats)
+        run = Run(store, progress or notebook_bar() or silent, notice, answers, repeats)
         measured = self.backend.measure(run)
         result = Result(
             plan=self._as_plan(),
@@ -373,21 +375,6 @@ def _stated(plan: Plan) -> dict[str, Any]:
         name: getattr(plan, name)
         for name in ("seed", "sample", "statistics", "title", "about", "expect")
     }
-
-
-def _selected(data: Dataset, by: tuple[str, ...]) -> Dataset:
-    """Return the data with the groups of some attributes alone."""
-    tables = {"users": data.users, "text_groups": data.text_groups}
-    known = [a for groups in tables.values() if groups is not None for a in groups.attributes]
-    missing = [name for name in by if name not in known]
-    if missing:
-        told = ", ".join(map(repr, missing))
-        raise PlanError(f"by names {told}; {hint(missing[0], dict.fromkeys(known))}")
-    chosen: dict[str, Grouping | None] = {}
-    for name, groups in tables.items():
-        wanted = [] if groups is None else [a for a in by if a in groups.attributes]
-        chosen[name] = None if groups is None or not wanted else groups.select(wanted)
-    return replace(data, users=chosen["users"], text_groups=chosen["text_groups"])
 
 
 def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import MappedFile, flat, open_frame
+from ombud.data.groups import Grouping
 from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.data.reading import Reading
 from ombud.data.splits import split
@@ -76,7 +77,7 @@ def _load(plan: Plan, hashes: Mapping[str, str], metrics: Sequence[Metric] | Non
             raise PlanError(f"{kind} {plan.data.source!r} did not give a data set")
         if plan.data.unlabeled == "no" and data.labels is not None:
             data = replace(data, labels=data.labels.with_unlabeled("no"))
-        return _grouped(data, plan)
+        return with_groups(data, plan.by)
     return _load_files(plan, hashes, metrics)
 
 
@@ -97,23 +98,20 @@ def _check_only_source(plan: Plan) -> None:
         )
 
 
-def _grouped(data: Dataset, plan: Plan) -> Dataset:
-    """Return the data of a source with the groups of the plan; all of them if it names none."""
-    result = {"users": data.users, "text_groups": data.text_groups}
-    known = [w for groups in result.values() if groups is not None for w in groups.attributes]
-    missing = sorted(set(plan.by or ()) - set(known))
+def with_groups(data: Dataset, by: Sequence[str] | None) -> Dataset:
+    """Return the data with the groups of some attributes alone; with all of them for None."""
+    tables = {"users": data.users, "text_groups": data.text_groups}
+    known = [a for groups in tables.values() if groups is not None for a in groups.attributes]
+    missing = [name for name in by or () if name not in known]
     if missing:
-        raise PlanError(
-            f"by names {', '.join(missing)}; the source has the attributes "
-            f"{', '.join(dict.fromkeys(known)) or 'none'}"
-        )
-    for name, groups in result.items():
-        if groups is None:
-            continue
-        wanted = groups.attributes if plan.by is None else plan.by
-        by = [w for w in wanted if w in groups.attributes]
-        result[name] = groups.select(by) if by else None
-    return replace(data, users=result["users"], text_groups=result["text_groups"])
+        attributes = ", ".join(dict.fromkeys(known)) or "none"
+        raise PlanError(f"by names {', '.join(missing)}; the data has the attributes {attributes}")
+    chosen: dict[str, Grouping | None] = {}
+    for name, groups in tables.items():
+        own = () if groups is None else groups.attributes
+        wanted = own if by is None else [a for a in by if a in own]
+        chosen[name] = groups.select(wanted) if groups is not None and wanted else None
+    return replace(data, users=chosen["users"], text_groups=chosen["text_groups"])
 
 
 def _crossed(data: Dataset, plan: Plan) -> Dataset:

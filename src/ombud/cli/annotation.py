@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,8 +81,6 @@ def serve_app(
         say(f"Open this link, and keep it to yourself (12 hours):\n\n  {link}\n")
         say("Stop with Ctrl-C; everything confirmed is stored.")
         if show:
-            import webbrowser
-
             webbrowser.open(link)
         serve(create_app(site, ("127.0.0.1", "localhost", "::1", host, *names)), listening)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -166,8 +167,6 @@ def score(
     Example:
       ombud text score comments.parquet --detector my-detector --to scores.parquet
     """
-    from dataclasses import asdict
-
     from ombud.systems.detectors import load_detector, score_files
     from ombud.text.documents import Columns
 

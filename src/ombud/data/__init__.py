@@ -12,6 +12,7 @@ from ombud.data.items import Items
 from ombud.data.labels import Labels, LabelState
 from ombud.data.reading import Reading
 from ombud.data.recommendations import Recommendations
+from ombud.data.tables import write_table
 from ombud.data.texts import Texts
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "Texts",
     "Vocabulary",
     "read_table",
+    "write_table",
 ]

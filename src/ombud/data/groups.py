@@ -42,13 +42,7 @@ class Grouping:
 
     @classmethod
     def from_frame(
-        cls,
-        frame: Frame,
-        *,
-        unit: str = "user",
-        by: Sequence[str],
-        intersections: bool = False,
-        source: str = "",
+        cls, frame: Frame, *, unit: str = "user", by: Sequence[str], source: str = ""
     ) -> Self:
         """Read one group per value of each attribute column.
 
@@ -61,8 +55,6 @@ class Grouping:
             The name of the id column.
         by
             The attribute columns.
-        intersections
-            Whether to add every pair of values of two different attributes.
         source
             The table's name in messages.
         """
@@ -73,17 +65,10 @@ class Grouping:
             raise DataError(name, [f"column {unit!r} repeats an id; one row for each is expected"])
         values = {column: table[column].to_numpy() for column in by}
         units = table[unit].to_arrow()
-        return cls.from_values(units, values, intersections=intersections, source=name)
+        return cls.from_values(units, values, source=name)
 
     @classmethod
-    def from_values(
-        cls,
-        units: Ids,
-        values: dict[str, Any],
-        *,
-        intersections: bool = False,
-        source: str = "groups",
-    ) -> Self:
+    def from_values(cls, units: Ids, values: dict[str, Any], *, source: str = "groups") -> Self:
         """Build groups from one array of values per attribute; None is unknown."""
         vocabulary, codes = Vocabulary.encode(units)
         names: list[str] = []
@@ -106,8 +91,7 @@ class Grouping:
                 attributes.append(attribute)
                 columns.append(ordered == kind)
         members = np.array(columns, dtype=bool).T.reshape(len(vocabulary), len(names))
-        grouping = cls(vocabulary, tuple(names), members, tuple(attributes))
-        return grouping.with_intersections() if intersections else grouping
+        return cls(vocabulary, tuple(names), members, tuple(attributes))
 
     @classmethod
     def from_members(cls, frame: Frame, *, unit: str = "user", source: str = "") -> Self:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from inspect import signature
 from typing import Any, Literal
 
@@ -261,8 +262,6 @@ def _latest(interactions: Interactions) -> NDArray[np.bool_]:
 def _seconds(at: float | str) -> float:
     if not isinstance(at, str):
         return float(at)
-    from datetime import UTC, datetime
-
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:

@@ -16,7 +16,7 @@ from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.exposure import Coverage, DistinctShare, Gini
 from ombud.metrics.rates import FalsePositiveRate, MedianScore, UndecidedShare
-from ombud.metrics.shares import HistoryShare, LabelShare, ShareGap, label_share
+from ombud.metrics.shares import HistoryShare, LabelShare, ShareGap
 
 __all__ = [
     "F1",
@@ -43,7 +43,6 @@ __all__ = [
     "ShareGap",
     "UndecidedShare",
     "estimate_metric",
-    "label_share",
     "spec_of",
 ]
 

@@ -199,7 +199,7 @@ class Metric(ABC):
         Parameters
         ----------
         estimate
-            A level whose details hold what `tell` returns; or a comparison of two groups or
+            A level whose details hold those that `notes` returns; or a comparison of two groups or
             systems, with the `level` of one and the `other_level`.
         lowest, highest
             The plausible range of the ratio of rates among unlabeled and labeled items.

@@ -12,7 +12,7 @@ from ombud.probes.reachability import Reachability
 from ombud.probes.retraining import StabilityPlan
 from ombud.probes.stability import Stability, stability
 from ombud.probes.stability_estimates import stability_estimates
-from ombud.probes.summaries import ReachTable, reach_summary
+from ombud.probes.summaries import reach_summary
 from ombud.probes.training import FunctionTrainer, ModelTrainer
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "OtherUsers",
     "QueryBudget",
     "RankBiased",
-    "ReachTable",
     "Reachability",
     "Stability",
     "StabilityPlan",

@@ -7,7 +7,7 @@ codes, best first, -1 where it has ended.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ Floats = NDArray[np.float64]
 Lists = NDArray[np.int32]
 
 
-@runtime_checkable
 class ListDistance(Protocol):
     """A distance between ranked lists, row by row."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,6 @@ class OutcomeOf(Protocol[_Treated, _Shown]):
         ...
 
 
-@runtime_checkable
 class Functional(Protocol[_Seen]):
     """A number for a pair of outcomes, without and with a treatment."""
 

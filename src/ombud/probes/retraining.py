@@ -17,6 +17,8 @@ from ombud.probes.models import influence_of
 from ombud.probes.others import SwapKind, UserSwap, swapped
 from ombud.probes.recipe import Policy
 from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show
+from ombud.systems.recommenders.bpr import BPR
+from ombud.systems.recommenders.factors import FactorModel
 
 Floats = NDArray[np.float64]
 
@@ -184,9 +186,6 @@ class Retraining:
 
     @staticmethod
     def _can_continue(model: Any) -> bool:
-        from ombud.systems.recommenders.bpr import BPR
-        from ombud.systems.recommenders.factors import FactorModel
-
         return isinstance(model, FactorModel) and not isinstance(model, BPR)
 
     def _continued(self, base: Any, swap: UserSwap | None, more: int = 0) -> Any:

@@ -189,32 +189,23 @@ class _Numbers:
         most = int(np.count_nonzero(~np.isnan(tried), axis=0).min())
         runs = most if floor.exact else floor.runs
         told: dict[str, Any] = {"noise": floor.kind, "runs": runs, "deterministic": floor.exact}
+        gap: dict[str, Any] = {"kind": "gap", "null": 0.0, "against": "noise floor"}
         if floor.exact:
             note = f"{self.note}; training is deterministic, so that the floor is 0"
-            return [
-                self._over_users(
-                    np.nanmax(tried, axis=0), "largest change above the noise (deterministic)",
-                    change, "above-noise", told, kind="gap", null=0.0, against="noise floor",
-                    note=note,
-                )
-            ]  # fmt: skip
+            above, what = np.nanmax(tried, axis=0), "largest change above the noise (deterministic)"
+            return [self._over_users(above, what, change, "above-noise", told, **gap, note=note)]
         how = _NOISE[floor.kind]
         size = min(runs, most)
         above = expected_maximum(tried, size) - expected_maximum(noise, size)
         note = f"{self.note}; both are the largest of {size} runs"
-        return [
-            self._over_users(
-                expected_maximum(noise, runs), f"noise floor, largest of {runs} ({how})", change,
-                "noise/largest", told,
-            ),
-            self._over_users(
-                np.nanmean(noise, axis=0), f"noise, mean ({how})", change, "noise/mean", told
-            ),
-            self._over_users(
-                above, f"largest change above the noise ({how})", change, "above-noise",
-                told | {"compared": size}, kind="gap", null=0.0, against="noise floor", note=note,
-            ),
-        ]  # fmt: skip
+        largest, mean = expected_maximum(noise, runs), np.nanmean(noise, axis=0)
+        what = f"noise floor, largest of {runs} ({how})"
+        found = [self._over_users(largest, what, change, "noise/largest", told)]
+        what = f"noise, mean ({how})"
+        found.append(self._over_users(mean, what, change, "noise/mean", told))
+        what, told = f"largest change above the noise ({how})", told | {"compared": size}
+        found.append(self._over_users(above, what, change, "above-noise", told, **gap, note=note))
+        return found
 
     def search(self, change: str) -> list[Estimate]:
         """Return what the shortlist finds beyond as many random treatments."""
@@ -230,12 +221,9 @@ class _Numbers:
             if len(mine):
                 best[t] = mine.max()
                 usual[t] = expected_maximum(random[:, [t]], min(len(mine), len(random)))[0]
-        return [
-            self._over_users(
-                best - usual, "gain of the search over random treatments", change,
-                "search-gain", kind="gap", null=0.0, against="random treatments",
-            )
-        ]  # fmt: skip
+        what = "gain of the search over random treatments"
+        about: dict[str, Any] = {"kind": "gap", "null": 0.0, "against": "random treatments"}
+        return [self._over_users(best - usual, what, change, "search-gain", **about)]
 
     def by_group(self, change: str) -> list[Estimate]:
         """Return the typical change of each group's lists by each group's data."""

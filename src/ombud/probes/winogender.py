@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError
@@ -174,8 +175,6 @@ def _correlation(
         )
     r = float(np.corrcoef(x, y)[0, 1])
     # Fisher's transformation; capped, since two equal columns have no spread left.
-    from scipy.special import ndtri
-
     z, half = np.arctanh(np.clip(r, -0.999999, 0.999999)), ndtri((1 + about["level"]) / 2)
     ends = np.tanh([z - half / np.sqrt(n - 3), z + half / np.sqrt(n - 3)])
     interval = (float(ends[0]), float(ends[1]))

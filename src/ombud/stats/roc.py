@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import normal_quantile
@@ -117,8 +118,6 @@ def auc_difference(
 
     `truth`, `clusters`, `level` and `about` are as in `auc_estimate`.
     """
-    from scipy.special import ndtr
-
     positive = np.asarray(truth, dtype=bool)
     groups = None if clusters is None else np.asarray(clusters)
     about = {"metric": "area under the ROC curve", "unit": "text", "kind": "gap"} | about

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -218,13 +219,14 @@ def contrast_tipping(
             start = np.log(ratios) if log else ratios
             return np.asarray((nearest + (one - two) - (start[0] - start[1])) * np.sign(nearest))
 
-    ends = [1 / rate if (rate := max(getattr(s, name) for s in sides)) else highest
-            for name in ("recommended", "history")]  # fmt: skip
+    # No rate among unlabeled items is above 1.
+    most_r = 1 / rate if (rate := max(side.recommended for side in sides)) else highest
+    most_h = 1 / rate if (rate := max(side.history for side in sides)) else highest
     start = coverage.assumed
-    r = _first_turn(lambda x: moved(x, start), start, max(ends[0], start))
-    h = _first_turn(lambda x: moved(start, x), start, max(ends[1], start))
-    between = np.linspace(min(lowest, ends[1]), min(highest, ends[1]), 257)
-    reverses = any(bool((moved(min(e, ends[0]), between) < 0).any()) for e in (lowest, highest))
+    r = _first_turn(lambda x: moved(x, start), start, max(most_r, start))
+    h = _first_turn(lambda x: moved(start, x), start, max(most_h, start))
+    between = np.linspace(min(lowest, most_h), min(highest, most_h), 257)
+    reverses = any((moved(min(end, most_r), between) < 0).any() for end in (lowest, highest))
     return _point(coverage, r, h, (lowest, highest), reverses, decides, other)
 
 
@@ -253,12 +255,12 @@ def _corners(
     one: LabelCoverage, other: LabelCoverage, lowest: float, highest: float
 ) -> list[tuple[float, float]]:
     """Return the corners of the plausible range of r and h; what lies between moves less."""
-    r, h = (
-        [other.corner(one.corner(end, recommended=side), recommended=side)
-         for end in (lowest, highest)]
-        for side in (True, False)
-    )  # fmt: skip
-    return [(a, b) for a in r for b in h]
+    corners = []
+    for end, beside in product((lowest, highest), repeat=2):
+        r = other.corner(one.corner(end, recommended=True), recommended=True)
+        h = other.corner(one.corner(beside, recommended=False), recommended=False)
+        corners.append((r, h))
+    return corners
 
 
 def _point(

@@ -1,6 +1,7 @@
 """Recommenders and moderators, live or recorded."""
 
 from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.labelling import labels_from_texts
 from ombud.systems.own import OwnModerator, OwnRecommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
@@ -12,4 +13,5 @@ __all__ = [
     "Recommender",
     "RecordedDecisions",
     "RecordedRecommendations",
+    "labels_from_texts",
 ]

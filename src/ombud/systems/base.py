@@ -20,6 +20,10 @@ Progress = Callable[[int, int, str], None]
 """Called with (done, total, note) during long work."""
 
 
+def silent(done: int, total: int, note: str) -> None:
+    """Show no progress."""
+
+
 class Recommender(ABC):
     """Anything that answers with ranked lists; `recommend` and a `name` must be given.
 

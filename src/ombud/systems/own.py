@@ -21,7 +21,10 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, OmbudError, PlanError
 from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.moderators.huggingface import HuggingFaceModerator
+from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
+from ombud.systems.recommenders.adapters.peers import ImplicitRecommender, LensKitRecommender
 from ombud.systems.recorded import RecordedDecisions
 from ombud.systems.saved_outputs import flagged_labels
 
@@ -225,11 +228,6 @@ class _LibraryModel(Recommender):
 
     def bind(self, data: Dataset) -> Self:
         """Take the users and items that the model was fitted on."""
-        from ombud.systems.recommenders.adapters.peers import (
-            ImplicitRecommender,
-            LensKitRecommender,
-        )
-
         if data.interactions is None:
             raise PlanError(f"{self.name} recommends items; the data has no interactions")
         factors = getattr(self._model, "user_factors", None)
@@ -251,8 +249,6 @@ class _LibraryModel(Recommender):
 
 def _classifier(system: Any, name: str) -> Moderator:
     """Return a fitted classifier of scikit-learn as a moderator."""
-    from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
-
     classes = [_plain(one) for one in system.classes_]
     flagged = classes[-1] if set(classes) <= {0, 1} else None
     if flagged is None:
@@ -269,8 +265,6 @@ def _classifier(system: Any, name: str) -> Moderator:
 
 def _pipeline(system: Any, name: str) -> Moderator:
     """Return a text-classification pipeline of transformers as a moderator."""
-    from ombud.systems.moderators.huggingface import HuggingFaceModerator
-
     config = getattr(getattr(system, "model", None), "config", None)
     labels = [str(label) for label in dict(getattr(config, "id2label", {})).values()]
     try:

@@ -56,49 +56,6 @@ class Crosswalk:
         rows = tuple((there, here, _INVERSE[relation]) for here, there, relation in self.rows)
         return Crosswalk(self.target, self.source, rows, self.made_by)
 
-    def then(self, other: Crosswalk) -> Crosswalk:
-        """Return the correspondences of this crosswalk carried on by another.
-
-        Exact keeps the other relation, broader of broader is broader, narrower of narrower is
-        narrower; everything else is only related. Where several ways lead from one label to
-        another, the strongest relation counts, in the order of `Relation`.
-
-        Parameters
-        ----------
-        other
-            A crosswalk that begins where this one ends.
-
-        Examples
-        --------
-        >>> pets = Crosswalk("a@1", "b@1", (("poodle", "dog", "broader"),))
-        >>> pets.then(Crosswalk("b@1", "c@1", (("dog", "animal", "broader"),))).rows
-        (('poodle', 'animal', 'broader'),)
-        """
-        if other.source != self.target:
-            raise RegistryError(
-                f"a crosswalk to {self.target} cannot be carried on by one from {other.source}"
-            )
-        order = get_args(Relation)
-        onward: dict[str, list[tuple[str, Relation]]] = {}
-        for middle, there, relation in other.rows:
-            onward.setdefault(middle, []).append((there, relation))
-        joined: dict[tuple[str, str], Relation] = {}
-        for here, middle, first in self.rows:
-            for there, second in onward.get(middle, ()):
-                relation = _joined(first, second)
-                known = joined.get((here, there))
-                if known is None or order.index(relation) < order.index(known):
-                    joined[here, there] = relation
-        rows = tuple((here, there, relation) for (here, there), relation in joined.items())
-        makers = tuple(dict.fromkeys(made for made in (self.made_by, other.made_by) if made))
-        return Crosswalk(self.source, other.target, rows, "; ".join(makers))
-
-
-def _joined(first: Relation, second: Relation) -> Relation:
-    if first == "exact":
-        return second
-    return first if second in ("exact", first) else "related"
-
 
 @cache
 def load_crosswalk(source: str, target: str) -> Crosswalk:

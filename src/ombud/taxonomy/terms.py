@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import narwhals as nw
+
 from ombud.errors import DataError
 from ombud.files import read_utf8
 from ombud.taxonomy.model import load_taxonomy
@@ -148,8 +150,6 @@ def read_terms(
     if isinstance(source, str | PathLike):
         file = Path(source)
         return _parse_csv(read_utf8(file), name or file.name, taxonomy)
-    import narwhals as nw
-
     frame = nw.from_native(source, eager_only=True)
     index = name or "term list"
     missing = [column for column in ("group", "term") if column not in frame.columns]

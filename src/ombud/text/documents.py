@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+from pyarrow import csv, parquet
 
 from ombud.errors import DataError, require
 
@@ -289,9 +291,6 @@ def _utf8(text: str | None) -> str | None:
 
 
 def _csv(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
-    import pyarrow as pa
-    from pyarrow import csv
-
     wanted = columns.named()
 
     def odd_row(row: Any) -> str:
@@ -359,9 +358,6 @@ def _decoded(column: pl.Series, damage: Damage) -> pl.Series:
 
 
 def _parquet(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     wanted = columns.named()
     try:
         file = parquet.ParquetFile(path, memory_map=False)

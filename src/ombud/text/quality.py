@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -137,8 +138,6 @@ def _columns(tags: IdentityTags, manual: Any) -> dict[str, NDArray[np.int8]]:
     if isinstance(manual, IdentityTags):
         manual = {group: manual.of(group) for group in manual.groups}
     elif not isinstance(manual, Mapping):
-        import narwhals as nw
-
         frame = nw.from_native(manual, eager_only=True)
         manual = {name: frame[name].to_list() for name in frame.columns}
     shared = [group for group in tags.groups if group in manual]

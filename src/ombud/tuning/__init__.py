@@ -1,5 +1,5 @@
 """Tuning: the search for a model's settings."""
 
-from ombud.tuning.tuning import Tuned, tune
+from ombud.tuning.tuning import tune
 
-__all__ = ["Tuned", "tune"]
+__all__ = ["tune"]

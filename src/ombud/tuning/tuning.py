@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -187,8 +188,6 @@ def _users(parts: Split, sample: int | None, apart: Ids | None, seed: int) -> An
 
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content as JSON would give it back, so that it can be compared."""
-    import json
-
     made: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return made
 

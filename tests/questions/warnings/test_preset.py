@@ -239,7 +239,7 @@ def test_a_source_is_grouped_by_what_the_plan_names() -> None:
     np.testing.assert_array_equal(
         some.members[:, some.names.index("gender=woman")], everything.members[:, column]
     )
-    with pytest.raises(PlanError, match="by names shoe; the source has the attributes age, gender"):
+    with pytest.raises(PlanError, match="by names shoe; the data has the attributes age, gender"):
         load_data(plan_of(by=["shoe"]))
 
 

@@ -95,7 +95,7 @@ def test_keyword_faults(tmp_path: Path) -> None:
         KeywordModerator(path=tmp_path / "absent")
     latin = tmp_path / "latin.txt"
     latin.write_bytes(b"ok\ncaf\xe9\n")
-    with pytest.raises(DataError, match="not UTF-8 at byte 6"):
+    with pytest.raises(DataError, match="byte 6: not UTF-8"):
         KeywordModerator(path=latin)
 
 

@@ -198,8 +198,10 @@ class MetricEstimator:
             return result
         if not fault:
             # Where every item of one side is labeled, nothing says so there.
-            told = [_LABELED | {"unlabeled": told[-i]["unlabeled"]} | one if "unlabeled" not in one
-                    else one for i, one in enumerate(told, 1)]  # fmt: skip
+            for side, other in ((0, -1), (-1, 0)):
+                if "unlabeled" not in told[side]:
+                    beside = {"unlabeled": told[other]["unlabeled"]}
+                    told[side] = {**_LABELED, **beside, **told[side]}
             tipping = self.metric.tipping(result, *self.settings.plausible, *told)
             if tipping is not None:
                 return result.replace(tipping=tipping)

@@ -405,8 +405,6 @@ class ExplicitInfluence(Influence):
     """
 
     def __init__(self, model: ExplicitALS | SVD) -> None:
-        from ombud.systems.recommenders import SVD, ExplicitALS
-
         self.model, self.data = model, model.interactions
         matrix = self.data.matrix
         columns = matrix.tocsc()

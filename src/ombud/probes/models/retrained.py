@@ -8,6 +8,7 @@ formula tells: for them only training itself does, where it is permitted for eve
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -77,7 +78,7 @@ def closed_form(model: Model) -> ClosedForm | None:
     return None
 
 
-class _NoBounds:
+class _NoBounds(ABC):
     """What a box without gradients and bounds says."""
 
     affine = False
@@ -89,6 +90,17 @@ class _NoBounds:
     def gap_bounds(self, space: EditSpace, target: int, rivals: NDArray[np.int64]) -> Array | None:
         """Return None: nothing is known beyond enumeration."""
         return None
+
+    @abstractmethod
+    def scores(self, histories: Sequence[History]) -> Array:
+        """Return the scores of all items for each history; NaN where there is none."""
+
+    def blocks(self, history: History, singles: Singles, rows: int) -> Iterator[Block]:
+        """Yield the scores of all items after each single edit."""
+        for start in range(0, len(singles), rows):
+            part = slice(start, min(start + rows, len(singles)))
+            edited = [history.after((singles.edit(i),)) for i in range(part.start, part.stop)]
+            yield part, self.scores(edited).astype(np.float32)
 
 
 class RetrainedEase(_NoBounds):
@@ -206,13 +218,6 @@ class RetrainedItems(_NoBounds):
             tables.add(items, row.items.astype(np.int64), self._values(row), sign)
         return self.influence.scored(items, history.values.astype(np.float64), tables)
 
-    def blocks(self, history: History, singles: Singles, rows: int) -> Iterator[Block]:
-        """Yield the scores of all items after each single edit."""
-        for start in range(0, len(singles), rows):
-            part = slice(start, min(start + rows, len(singles)))
-            edited = [history.after((singles.edit(i),)) for i in range(part.start, part.stop)]
-            yield part, self.scores(edited).astype(np.float32)
-
 
 class TrainedBox(_NoBounds):
     """Any model, trained anew for each history: for spaces of few treatments.
@@ -235,10 +240,3 @@ class TrainedBox(_NoBounds):
             self.trainings += 1
             out[place] = trained.score(edited.users.ids[[row]], data.items.ids)[0]
         return out
-
-    def blocks(self, history: History, singles: Singles, rows: int) -> Iterator[Block]:
-        """Yield the scores of all items after each single edit."""
-        for start in range(0, len(singles), rows):
-            part = slice(start, min(start + rows, len(singles)))
-            edited = [history.after((singles.edit(i),)) for i in range(part.start, part.stop)]
-            yield part, self.scores(edited).astype(np.float32)

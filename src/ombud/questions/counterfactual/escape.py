@@ -54,8 +54,11 @@ class _OneLabel:
         # With unknown labels, a list surely lacks the label if none of them carries it, and surely
         # has it by known ones alone. Whom both readings give another answer is not counted.
         self.known = asked.known(label)
-        readings = labelled | ~self.known, labelled
-        self.labelled, self.otherwise = readings if direction == "escape" else readings[::-1]
+        possibly = labelled | ~self.known
+        if direction == "escape":
+            self.labelled, self.otherwise = possibly, labelled
+        else:
+            self.labelled, self.otherwise = labelled, possibly
         self.undecided = 0
         self.part = PartResult()
         self.rows: list[int] = []

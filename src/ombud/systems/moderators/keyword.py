@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.errors import DataError, PlanError
+from ombud.errors import PlanError
+from ombud.files import read_utf8
 from ombud.registry import moderator
 from ombud.systems.moderators.local import LocalModerator
+from ombud.taxonomy import load_dictionary, load_terms
+from ombud.text import TermMatcher
 
 
 @moderator("keyword")
@@ -66,14 +69,10 @@ class KeywordModerator(LocalModerator):
         if self.path is not None:
             result |= set(_lines(Path(self.path)))
         if self.builtin:
-            from ombud.taxonomy import load_terms
-
             result |= {t.text for t in load_terms(self.builtin).terms if t.kind == "slur"}
         return sorted(result | self._of_dictionary())
 
     def _of_dictionary(self) -> set[str]:
-        from ombud.taxonomy import load_dictionary
-
         if not self.dictionary:
             return set()
         found = load_dictionary(self.dictionary)
@@ -85,8 +84,6 @@ class KeywordModerator(LocalModerator):
 
     def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
         """Return one outcome for each text."""
-        from ombud.text import TermMatcher
-
         matcher = TermMatcher(self.all_terms(), suffixes=("", "s", "es") if self.plurals else ("",))
         matches = matcher.match(texts)
         counts = np.bincount(matches.text_index, minlength=len(texts))
@@ -95,13 +92,5 @@ class KeywordModerator(LocalModerator):
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as fault:
-        raise DataError(
-            str(path), [f"the list of terms cannot be read: {fault.strerror}"]
-        ) from None
-    except UnicodeDecodeError as fault:
-        where = f"byte {fault.start:,}"
-        raise DataError(str(path), [f"the list of terms is not UTF-8 at {where}"]) from None
+    lines = read_utf8(path).splitlines()
     return [term for line in lines if (term := line.strip()) and not term.startswith("#")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from ombud.data.decisions import Decisions, Outcome
@@ -25,7 +25,6 @@ from ombud.systems.moderators.answers import (
 from ombud.systems.quote import CostQuote, Price, least_seconds
 
 
-@runtime_checkable
 class Asker(Endpoint, Protocol):
     """What the runner needs to know of a moderation service, without any networking.
 

@@ -44,7 +44,7 @@ class EASE(Model):
 
     Examples
     --------
-    >>> from ombud.data.interactions import Interactions
+    >>> from ombud.data import Interactions
     >>> data = Interactions.from_arrays([1, 1, 2, 2, 3], ["a", "b", "a", "b", "a"])
     >>> lists = EASE(regularization=1.0).fit(data).recommend([3], n=1)
     >>> data.items.take(lists.items[0]).tolist()

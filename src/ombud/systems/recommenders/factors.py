@@ -12,8 +12,8 @@ from scipy import sparse
 
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
-from ombud.systems.base import Progress
-from ombud.systems.recommenders.model import Model, Scores, silent
+from ombud.systems.base import Progress, silent
+from ombud.systems.recommenders.model import Model, Scores
 
 
 @dataclass(frozen=True)

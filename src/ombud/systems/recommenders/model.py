@@ -15,17 +15,13 @@ from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, DataError
-from ombud.systems.base import Progress, Recommender
+from ombud.systems.base import Progress, Recommender, silent
 
 Scores = NDArray[np.float32]
 
 _CELLS = 2**24
 _UNKNOWN = "the model was not trained on this user"
 _EMPTY = "the model has nothing to go by for this user, or no item is left to give"
-
-
-def silent(done: int, total: int, note: str) -> None:
-    """Report nothing."""
 
 
 def as_rows(matrix: Any) -> sparse.csr_array:

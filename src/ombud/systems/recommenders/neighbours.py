@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ombud.data.interactions import Interactions
 from ombud.systems.recommenders.model import Model, Scores, check_rules
@@ -50,8 +51,6 @@ class Vectors:
     @classmethod
     def of(cls, interactions: Interactions, values: Scores) -> Vectors:
         """Return the vectors of interactions, with their values replaced."""
-        from scipy import sparse
-
         matrix = interactions.matrix
         weighted = values is not NONE
         data = values if weighted else np.ones(len(matrix.indices), np.int8)

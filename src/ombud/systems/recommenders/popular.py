@@ -59,7 +59,7 @@ class Popular(Model):
 
     Examples
     --------
-    >>> from ombud.data.interactions import Interactions
+    >>> from ombud.data import Interactions
     >>> data = Interactions.from_arrays([1, 1, 2, 3], ["a", "b", "b", "c"])
     >>> lists = Popular().fit(data).recommend([2], n=2)
     >>> data.items.take(lists.items[0]).tolist()

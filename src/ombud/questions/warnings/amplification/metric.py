@@ -266,10 +266,7 @@ class Amplification(Options):
 
     Examples
     --------
-    >>> from ombud.data.dataset import Dataset
-    >>> from ombud.data.interactions import Interactions
-    >>> from ombud.data.labels import Labels
-    >>> from ombud.data.recommendations import Recommendations
+    >>> from ombud.data import Dataset, Interactions, Labels, Recommendations
     >>> history = Interactions.from_arrays(["u"] * 4, ["a", "b", "c", "d"])
     >>> labels = Labels.from_applied({"item": ["a", "e"], "label": ["blood", "blood"]})
     >>> lists = Recommendations.from_frame({"user": ["u", "u"], "item": ["e", "f"]})
