@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
 from ombud import Audit, Plan
+from ombud.data import Labels, LabelState
+from ombud.data.ids import Vocabulary
+from ombud.metrics.history import count_items, table_width
 from ombud.stats.estimate import Estimate
 
 USERS = 60
@@ -341,3 +347,34 @@ def test_systems_that_measured_different_users_have_a_reason_instead(tmp_path: P
     (e,) = [one for one in result.select(kind="gap") if one.against == "two"]
     assert e.tipping is None
     assert "the systems were measured on different users" in e.details["no_tipping"]
+
+
+@pytest.mark.parametrize("longest", [3, 255, 256, 70_000])
+@pytest.mark.parametrize("labels", [1, 7, 8, 9])
+def test_items_are_counted_without_a_carry(longest: int, labels: int) -> None:
+    rng = np.random.default_rng(longest + labels)
+    table = np.zeros((50, table_width(labels)), dtype=np.uint8)
+    table[:, :labels] = rng.random((50, labels)) < 0.5
+    table[:, 0] = 1  # the largest count there can be, beside others
+    lengths = [longest, 0, 2]
+    items = rng.integers(0, 50, sum(lengths))
+    starts = np.cumsum([0, *lengths])
+    lists = sparse.csr_array((np.ones(len(items)), items, starts), shape=(3, 50))
+    expected = [
+        table[items[low:high], :labels].astype(np.int64).sum(axis=0)
+        for low, high in pairwise(starts)
+    ]
+    np.testing.assert_array_equal(count_items(lists, table, labels), expected)
+
+
+def test_states_that_occur_are_seen_in_every_row() -> None:
+    for rows in (0, 1, 15, 16, 17, 40):
+        for place in range(rows):
+            states = np.full((rows, 3), LabelState.UNKNOWN, dtype=np.int8)
+            states[place] = LabelState.NO, LabelState.DISPUTED, LabelState.YES
+            labels = Labels(Vocabulary(np.arange(rows)), ("a", "b", "c"), states)
+            assert labels.some_no.tolist() == [True, False, False]
+            assert labels.some_disputed.tolist() == [False, True, False]
+    none = Labels(Vocabulary(np.arange(0)), ("a",), np.zeros((0, 1), dtype=np.int8))
+    assert not none.some_no.any()
+    assert replace(none, unlabeled="no").some_no.all()

@@ -340,7 +340,7 @@ def test_planted_amplification_is_recovered_with_nominal_coverage() -> None:
 def test_long_lists_and_histories_are_counted_without_overflow(
     length: int, rng: np.random.Generator
 ) -> None:
-    # Counts are added eight labels at a time, in bytes while a list has fewer than 256 items.
+    # Counts are added two labels at a time, in bytes while a list has fewer than 256 items.
     items = np.arange(length)
     states = rng.random((length, 11)) < np.linspace(0, 1, 11)
     at = np.nonzero(states)
