@@ -581,6 +581,7 @@ def size(folder: Path) -> Iterator[Found]:
 def probes(folder: Path) -> Iterator[Found]:
     """Reach and stability of a model in Python."""
     from ombud import probes
+    from ombud.probes.summaries import ReachTable
     from ombud.systems.recommenders import EASE
 
     del folder
