@@ -581,6 +581,7 @@ def size(folder: Path) -> Iterator[Found]:
 def probes(folder: Path) -> Iterator[Found]:
     """Reach and stability of a model in Python."""
     from ombud import probes
+    from ombud.probes.summaries import ReachTable
     from ombud.systems.recommenders import EASE
 
     del folder
@@ -596,7 +597,7 @@ def probes(folder: Path) -> Iterator[Found]:
         )
         for user in range(6)
     ]
-    table = probes.ReachTable.from_reaches(reaches, system="EASE", policy="frozen", budget=1, k=5)
+    table = ReachTable.from_reaches(reaches, system="EASE", policy="frozen", budget=1, k=5)
     numbers = probes.reach_summary(table, replicates=200)
     plan = probes.StabilityPlan(k=5, shortlist=2, random=4)
     changes = [probes.Jaccard(), probes.Kendall()]
