@@ -60,10 +60,6 @@ STARTING = ("ombud", "pydantic", "rich")
 """What functions of ``ombud.cli`` may import besides: help and completion must start quickly."""
 
 
-NOT_YET = {"report/report.py", "systems/saved_outputs.py"}
-"""Files that still import in functions what is neither."""
-
-
 def imports_in_functions() -> Iterator[tuple[str, str]]:
     """Yield the file and line of each import in a function, and the module that it imports."""
     for path in sorted(SOURCE.rglob("*.py")):
@@ -88,7 +84,7 @@ def test_an_import_in_a_function_is_of_what_is_heavy_or_optional() -> None:
     for place, module in imports_in_functions():
         allowed = within(module, tuple(LAZY))
         needed |= allowed
-        if allowed or place.partition(":")[0] in NOT_YET:
+        if allowed:
             continue
         if not (place.startswith("cli/") and within(module, STARTING)):
             wrong.append(f"{place} imports {module}")

@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
+
+import polars.selectors as columns
 
 from ombud.audits.gate import Expectation, Gate
 from ombud.audits.provenance import record_reports
@@ -155,8 +158,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the page in a frame, which no script of it can leave."""
-        from html import escape
-
         page = escape(self.html(script=False), quote=True)
         style = "width:100%;height:640px;border:1px solid #ccc;border-radius:8px"
         return f'<iframe sandbox title="Report" style="{style}" srcdoc="{page}"></iframe>'
@@ -208,8 +209,6 @@ class Report:
     def _text(self, name: str) -> str:
         if name == "csv":
             # A cell that a spreadsheet would take for a formula is kept from being one.
-            import polars.selectors as columns
-
             plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
             return self.result.to_wide().with_columns(plain).write_csv()
         forms = {"html": self.html, "markdown": self.markdown, "latex": self.latex}

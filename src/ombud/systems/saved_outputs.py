@@ -14,6 +14,9 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.frames import Frame, MappedFile, open_frame
 from ombud.data.reading import WORDS, Reading, file_type, note, read_json
 from ombud.errors import DataError
+from ombud.systems.moderators.answers import Answer, decisions_of, exclusions_of
+from ombud.systems.moderators.openai import OpenAIModeration
+from ombud.systems.moderators.perspective import Perspective
 
 Key = Literal["id", "row", "text"]
 
@@ -123,8 +126,6 @@ def _from_records(
     reader = _reader(inner, threshold, name)
     if reader is None:
         return None
-    from ombud.systems.moderators.answers import Answer, decisions_of, exclusions_of
-
     answers: list[Answer] = []
     for record, reply in zip(records, inner, strict=True):
         problem = record.get("error") if isinstance(record, Mapping) else None
@@ -184,12 +185,8 @@ def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
     reply = next((one for one in inner if isinstance(one, Mapping)), {})
     results = reply.get("results")
     if isinstance(results, list) and results and {"category_scores", "categories"} & {*results[0]}:
-        from ombud.systems.moderators.openai import OpenAIModeration
-
         return OpenAIModeration(name=name).read
     if "attributeScores" in reply:
-        from ombud.systems.moderators.perspective import Perspective
-
         attributes = list(reply["attributeScores"])
         limit = Perspective.threshold if threshold is None else threshold
         return Perspective(name=name, attributes=attributes, threshold=limit).read
@@ -206,8 +203,6 @@ def read_azure(reply: Mapping[str, Any], threshold: float) -> Any:
 
     A category whose severity reaches the threshold flags; so does a match of a blocklist.
     """
-    from ombud.systems.moderators.answers import Answer
-
     severities = {
         str(one["category"]): float(one["severity"])
         for one in reply["categoriesAnalysis"]
