@@ -193,7 +193,7 @@ def test_columns_of_a_plan_are_checked(tmp_path: Path) -> None:
 
     read = load(columns={"interactions": {"user": "userId"}}).data.interactions
     assert read is not None and read.users.ids.tolist() == ["007"]
-    with pytest.raises(PlanError, match="'user_no', which is said to be 'user', is missing"):
+    with pytest.raises(PlanError, match="'user_no', mapped to 'user', is missing"):
         load(columns={"interactions": {"user": "user_no"}})
     assert load(columns={"interactions": {"user": "userID"}}).data is not None
     with pytest.raises(PlanError, match="no column is called 'usr'; did you mean 'user'"):

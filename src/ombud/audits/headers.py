@@ -970,7 +970,7 @@ def unused_answers(roles: Sequence[FileRole], answers: Answers) -> list[Question
         files = [one.path.name for one in roles if one.role == "decisions"]
         why = f"decisions are stated in {', '.join(files)}" if files else "no file holds decisions"
         made.append(f"--threshold {answers.threshold:g} was not used: {why}.")
-    questions = [Question(text, "") for text in made]
+    questions = [Question(fault, "") for fault in made]
     words = list(answers.yes_values)
     if words and not any(list(role.reading.get("yes", ())) == words for role in roles):
         flags = [
@@ -980,11 +980,11 @@ def unused_answers(roles: Sequence[FileRole], answers: Answers) -> list[Question
             if name in one.columns and one.role in {"texts", "decisions", "labels"}
         ]
         shown = " and ".join(f"{column!r} ({role})" for role, column in flags) or "none"
-        said = (
+        text = (
             f"--yes-values {','.join(words)} was not used: which column is meant? Found: {shown}."
         )
         role = flags[0][0] if flags else "texts"
-        questions.append(Question(said, f"--read {role}.yes={','.join(words)}"))
+        questions.append(Question(text, f"--read {role}.yes={','.join(words)}"))
     return questions
 
 

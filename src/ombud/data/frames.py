@@ -166,8 +166,8 @@ def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.La
         lazy = _with_parts(lazy, [*file.columns.values(), *file.reading.labels])
         found = lazy.collect_schema().names()
     theirs_of = {ours: _nearest(theirs, found, name) for ours, theirs in file.columns.items()}
-    said = {theirs: f", which is said to be {ours!r}," for ours, theirs in theirs_of.items()}
-    need_columns(name, said, found)
+    about = {theirs: f", mapped to {ours!r}," for ours, theirs in theirs_of.items()}
+    need_columns(name, about, found)
     given = set(theirs_of.values())
     # A column that happens to have the name of another one's meaning gives way to it.
     kept = [column for column in found if column not in given and column not in theirs_of]

@@ -234,8 +234,8 @@ class LakeTable:
             raise DataError(self.told, faults[:3] + more)
         back = {theirs: ours for ours, theirs in self.columns.items()}
         types = {field.name: field.type for field in data.schema}
-        said = {t: f", which is said to be {ours!r}," for ours, t in self.columns.items()}
-        need_columns(self.told, said, list(types))
+        about = {t: f", mapped to {ours!r}," for ours, t in self.columns.items()}
+        need_columns(self.told, about, list(types))
         return {back.get(name, name): kind for name, kind in types.items()}
 
     def count(self) -> int:

@@ -404,7 +404,7 @@ def test_the_compiled_file_of_the_authors(tmp_path: Path) -> None:
     got = past.moderate(data.texts)
     assert got.outcomes.tolist() == [1, 0, 0, 0]
     assert got.scores.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.3])
-    with pytest.raises(DataError, match="column 'nothing', which is said to be 'id', is missing"):
+    with pytest.raises(DataError, match="column 'nothing', mapped to 'id', is missing"):
         RecordedDecisions(file, columns={"id": "nothing"}).moderate(data.texts)
 
 
