@@ -138,7 +138,8 @@ def read_role(
     table = path if frame is None else frame
     reading = dict(answers.reading.get(role or "", {}))
     chosen_reading = Reading.from_dict(reading, "--read")
-    plain = replace(chosen_reading, items=(), labels=(), split="", where=(), votes=False)
+    plain = replace(chosen_reading, items=(), labels=(), split="", where=(), votes=False,
+                    duplicates="")  # fmt: skip
     file = MappedFile(table, {}, reading=plain)
     lazy, _ = open_frame(file)
     with readable(path.name):
@@ -239,6 +240,11 @@ class _Table:
     def find(self, wide: Sequence[str]) -> None:
         """Find the columns of the role, and how they are written."""
         own, found, reading, role = self.own, self.found, self.reading, self.role
+        if role == "recommendations" and {*self.profiles} == {"item", "labels"}:
+            # Somebody said that {17: [titles]} are lists by user, not labels by item.
+            own |= {"user": own.pop("item")}
+            reading["items"] = ["labels"]
+        self.find_blocks()
         if role == "recommendations" and "item" not in own:
             self.find_lists(wide)
         if role == "recommendations" and "rank" not in own:
@@ -331,6 +337,18 @@ class _Table:
         """Return the columns of arrays: those of scores, or all others."""
         lists = [n for n, p in self.profiles.items() if p == "list"]
         return [n for n in lists if (_joined(n) in _NAMES["scores"]) == scores]
+
+    def find_blocks(self) -> None:
+        """Ask whether a user who stands in the first row of a block alone is meant below too."""
+        cells = self.rows.get_column(self.own.get("user", ""), default=pl.Series([None]))
+        said = cells.drop_nulls()
+        once = 0 < said.n_unique() == len(said) <= len(cells) / 2 and cells[0] is not None
+        if once and "fill_down" not in self.reading:
+            text = (
+                f"column {cells.name!r} is empty in {cells.null_count():,} of {len(cells):,} rows"
+            )
+            self.ask(f"{text}. Does an empty cell mean the user of the row above?",
+                     f"--read {self.role}.fill_down=true (or false)")  # fmt: skip
 
     def find_lists(self, wide: Sequence[str]) -> None:
         """Find lists that are in one row per user."""
@@ -953,7 +971,11 @@ def unused_answers(roles: Sequence[FileRole], answers: Answers) -> list[Question
             every = ", ".join(sorted(known - {"truth"}))
             # Whatever follows may follow from this.
             return [Question(f"--map {ours}={theirs}: {meaning!r} is none of {every}.", "")]
-        why = "" if meaning in _LOOSE or names & used else "no table has such a column"
+        why = (
+            ""
+            if meaning in _LOOSE or ours == "labels.user" or names & used
+            else "no table has such a column"
+        )
         if not here:
             why = f"no file holds {part}"
         elif names - there:

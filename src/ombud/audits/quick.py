@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import isroutine
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.reading import noting
 from ombud.data.tables import TABLES, TableOptions, read_table_file
 from ombud.errors import PlanError
+from ombud.systems.own import OwnModerator
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
 _LENGTH = 10
@@ -103,9 +105,10 @@ def audit(
         data = _data({k: v for k, v in given.items() if v is not None}, answers, options, roles)
         kind = "recommendations" if recommendations is not None else "decisions"
         systems = _systems(outputs, kind, answers, roles)
-    in_lists = isinstance(outputs, list)  # of replies, which a threshold may decide
-    kept = replace(answers, threshold=None) if in_lists else answers
-    if faults := [question.text for question in unused_answers(roles, kept)]:
+    # Lists of replies and functions take these answers, if need be.
+    takes = isinstance(outputs, list) or isroutine(outputs)
+    left = replace(answers, threshold=None, yes_values=()) if takes else answers
+    if faults := [question.text for question in unused_answers(roles, left)]:
         raise PlanError("\n".join([*faults, _IN_PYTHON]))
     main = "interactions" if data.interactions is not None else "texts"
     table: Any = getattr(data, main)
@@ -161,9 +164,14 @@ def _systems(outputs: Any, kind: str, answers: Answers, roles: list[FileRole]) -
     for name, value in named.items():
         if not _is_table(value):
             made[name] = value
+            if kind == "decisions" and isroutine(value):
+                least = 0.5 if answers.threshold is None else answers.threshold
+                made[name] = OwnModerator(value, name, least, answers.yes_values)
             continue
         if isinstance(value, list):
-            made[name] = RecordedDecisions(value, name, answers.threshold)  # type: ignore[arg-type]
+            replies: Any = value
+            said = {"yes": answers.yes_values}
+            made[name] = RecordedDecisions(replies, name, answers.threshold, {}, said)
             continue
         role = _role(value, kind, name, answers)
         roles.append(role)
@@ -177,8 +185,6 @@ def _systems(outputs: Any, kind: str, answers: Answers, roles: list[FileRole]) -
                 made[one or name] = RecordedRecommendations(frame, one or name, renamed, reading)
             else:
                 limit = answers.threshold if role.is_scored else None
-                if limit is None and "attributeScores" in role.others:
-                    raise PlanError(f"{name}: Perspective states scores; give threshold=")
                 made[one or name] = RecordedDecisions(frame, one or name, limit, renamed, reading)
     return made
 

@@ -134,7 +134,7 @@ def _answers(options: FileOptions, accept: bool) -> Answers:
             made = dict([_pair(value, "--read ROLE.where=COLUMN=VALUE")])
         elif setting in {"first_rank", "yes_from"} and re.fullmatch(r"-?\d*\.?\d+", value):
             made = float(value) if "." in value else int(value)
-        elif setting in {"votes", "fold", "numbered"}:
+        elif setting in {"votes", "fold", "numbered", "fill_down"}:
             made = {"true": True, "false": False}.get(value, value)  # the plan refuses other words
         reading.setdefault(role, {})[setting] = made
     words = tuple(word.strip() for word in (options.yes_values or "").split(",") if word.strip())

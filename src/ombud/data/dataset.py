@@ -164,10 +164,12 @@ class Dataset:
         if unknown <= len(shown) / 2:
             return ()
         ids, other = self.interactions.items.ids[:2].tolist(), np.asarray(shown)[~known][0]
-        met = {str(one).casefold() for one in self.interactions.items.ids.tolist()}
-        if sum(str(one).casefold() in met for one in np.asarray(shown)[~known]) > unknown / 2:
+        met = {str(one).strip("{}").casefold() for one in self.interactions.items.ids.tolist()}
+        odd = [str(one).strip("{}").casefold() for one in np.asarray(shown)[~known]]
+        if sum(one in met for one in odd) > unknown / 2:
             fault = f"its items differ from those of histories in capitals alone ({other!s})"
-            raise DataError(system, [f"{fault}; write the ids of all files in one way"])
+            fix = "add --read recommendations.ids=lowercase, or write all ids in one way"
+            raise DataError(system, [f"{fault}; {fix}"])
         told = f"they have ids such as {np.asarray(other).item()!r}, and the histories {ids!r}"
         if unknown == len(shown):
             fix = "name the column that has such ids with --map recommendations.item=COLUMN"
@@ -182,9 +184,7 @@ class Dataset:
         result = []
         strangers = int(np.count_nonzero(interactions.items.codes(items.items.arrow) < 0))
         if strangers == len(items):
-            raise DataError(
-                "items", ["none of its ids is an item of the interactions; are both of one kind?"]
-            )
+            raise _no_known_id("items", interactions, items.items)
         if strangers:
             reason = "they have attributes but occur in no history (used only if recommended)"
             result.append(Exclusion("items", "items", strangers, reason, len(items)))
@@ -202,11 +202,20 @@ class Dataset:
         if not absent:
             return alike
         if absent == len(labels.items) and interactions.n_items:
-            raise DataError(
-                "labels", ["none of its ids is an item of the interactions; are both of one kind?"]
-            )
+            raise _no_known_id("labels", interactions, labels.items)
         reason = "they carry labels but occur in no history (used only if recommended)"
         return [Exclusion("labels", "items", absent, reason, len(labels.items)), *alike]
+
+
+def _no_known_id(table: str, interactions: Interactions, items: Vocabulary) -> DataError:
+    own, met = (list(map(str, two.ids.tolist())) for two in (items, interactions.items))
+    fix = f"name the column that holds the same ids with --map {table}.item=COLUMN"
+    plain, mine = ({one.strip("{}").lower() for one in ids} for ids in (met, own))
+    if plain & mine:  # they differ in braces and capitals alone
+        side = table if mine != {*own} else "interactions"
+        fix = f"add --read {side}.ids=lowercase ([data.reading.{side}] of a plan)"
+    told = f"it has ids such as {own[:2]}, and the interactions {met[:2]}"
+    return DataError(table, [f"none of its ids is an item of the interactions: {told}; {fix}"])
 
 
 _TABLES: dict[str, type[Any]] = {

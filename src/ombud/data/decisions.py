@@ -108,13 +108,16 @@ class Decisions:
         outcomes = _outcomes(table, scores, threshold, name)
         key = ["id", "repeat"] if "repeat" in table.columns else ["id"]
         if rows := rows_where(table, ~pl.struct(key).is_first_distinct()):
-            raise DataError(
-                name,
-                [
-                    f"a text is decided again in {rows}; number the repeats 0, 1, ... "
-                    "in a column 'repeat', or keep one row for each text"
-                ],
+            fault = (
+                f"a text is decided again in {rows}. Does the last row count (an appeal: --read "
             )
+            fault += (
+                "decisions.duplicates=last), or is each a decision (--read decisions.duplicates"
+            )
+            fault += (
+                "=repeats, or --map decisions.repeat=COLUMN that numbers them 0, 1, ...)? In a "
+            )
+            raise DataError(name, [f'{fault}plan: reading = {{duplicates = "last"}} of the system'])
         repeats = table["repeat"].cast(pl.Int32).to_numpy() if "repeat" in table.columns else None
         names, matrix = _categories(table, name)
         if "score" not in table.columns:

@@ -292,10 +292,10 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         missing = made.values.null_count()
         if column.unread and (made.faults or (missing and not column.nullable)):
             table = table.drop(column.name)
-            text = "cells are empty" if not made.faults else "it cannot be read"
-            count = f"{missing:,} of {table.height:,} " if not made.faults else ""
-            note(name, f"column {column.name!r} is ignored: {count}{text}, and nothing in this "
-                 "audit reads it", "assumed/unread-column")  # fmt: skip
+            why = f"{missing:,} of {table.height:,} cells are empty"
+            kind = "warning" if made.faults else "assumed"
+            note(name, f"column {column.name!r} is ignored ({(*made.faults, why)[0]}): nothing "
+                 "in this audit reads it", f"{kind}/unread-column")  # fmt: skip
         elif made.faults:
             table = table.drop(column.name)
             faults += made.faults

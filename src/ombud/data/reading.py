@@ -111,7 +111,14 @@ class Reading:
     numbered
         Whether rows have no id: they are named by their number, counted from 1.
     ids
-        ``numbers``: 0017 and 1,017 are the ids 17 and 1017 of other tables.
+        ``numbers``: 0017 and 1,017 are the ids 17 and 1017 of other tables; ``lowercase``: {0A1B}
+        is the id 0a1b.
+    fill_down
+        Whether an empty cell means the user (or item, or text) of the row above, as in a pivot
+        table.
+    duplicates
+        What several rows about one text are: ``last`` reads the last row (an appeal), ``repeats``
+        takes them for repeated decisions.
     """
 
     separator: str = ""
@@ -133,7 +140,9 @@ class Reading:
     votes: bool = False
     fold: bool = False
     numbered: bool = False
-    ids: Literal["", "numbers"] = ""
+    ids: Literal["", "numbers", "lowercase"] = ""
+    fill_down: bool = False
+    duplicates: Literal["", "last", "repeats"] = ""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str) -> Reading:
@@ -147,8 +156,9 @@ class Reading:
             "time_unit": ("s", "ms", "us", "ns"),
             "first_rank": (0, 1),
             "best": ("highest", "lowest"),
-            **dict.fromkeys(("votes", "fold", "numbered"), (True, False)),
-            "ids": ("numbers",),
+            **dict.fromkeys(("votes", "fold", "numbered", "fill_down"), (True, False)),
+            "ids": ("numbers", "lowercase"),
+            "duplicates": ("last", "repeats"),
         }
         made: dict[str, Any] = {}
         for key, value in values.items():
@@ -178,7 +188,7 @@ class Reading:
     def reshapes(self) -> bool:
         """Whether rows of the file become other rows."""
         names = ("labels", "split", "items", "where", "votes", "fold", "numbered", "missing")
-        return any(getattr(self, name) for name in names)
+        return any(getattr(self, name) for name in (*names, "fill_down", "duplicates"))
 
 
 PLAIN = Reading()
@@ -887,6 +897,13 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     schema = lazy.collect_schema()
     named = [*(column for column, _ in reading.where), *reading.labels, *reading.items]
     need_columns(name, dict.fromkeys(named, ", which [data.reading] names,"), schema.names())
+    subject = next((one for one in ("user", "item", "id") if one in schema), "")
+    if reading.fill_down and subject:
+        lazy = lazy.with_columns(pl.col(subject).forward_fill())
+    if reading.duplicates == "last" and subject:
+        lazy = lazy.unique(subject, keep="last", maintain_order=True)
+    elif reading.duplicates and subject:
+        lazy = lazy.with_columns(repeat=pl.int_range(pl.len()).over(subject))
     if reading.numbered:
         lazy = lazy.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
     for column, value in reading.where:
@@ -1018,4 +1035,11 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
     mark = cells.str.extract(r"([,|;])").fill_null(" ")
     lazy = lazy.select("user", item=cells.str.split(mark)).explode("item")
     lazy = lazy.with_columns(pl.col("item").str.strip_chars(" \t\"'"))
-    return lazy.filter(~pl.col("item").is_in(["", *_PADDING]))
+    lazy = lazy.filter(~pl.col("item").is_in(["", *_PADDING]))
+    # 17:0.9|18:0.8 are items with their scores; in movie:17|movie:18 the first parts come again.
+    pairs = pl.col("item").str.extract_groups(r"^(?<item>.+):(?<score>-?\d*\.?\d+)$")
+    parts = lazy.select("user", pairs.struct.unnest())
+    start = parts.head(_SAMPLE).collect()
+    if start["score"].null_count() or start.select("user", "item").is_duplicated().any():
+        return lazy
+    return parts.with_columns(pl.col("score").cast(pl.Float64))

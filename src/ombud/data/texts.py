@@ -96,7 +96,9 @@ class Texts:
             table, copies = without_copies(table, "texts")
             if rows := rows_where(table, ~pl.col("id").is_first_distinct()):
                 fault = f"column 'id' repeats an id with other values in {rows}"
-                raise DataError(name, [f"{fault}; keep one row for each text"])
+                fix = "--read texts.votes=true takes the majority, --read texts.duplicates=last the"
+                fault += f". {fix} last row ([data.reading.texts] of a plan)"
+                raise DataError(name, [fault])
         else:
             # Numbered before rows are left out: groups and decisions count the rows of the file.
             table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))

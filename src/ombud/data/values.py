@@ -70,6 +70,8 @@ def understand(
     if values.dtype != pl.String:
         return Understood(values)
     if kind == "id":
+        if reading.ids == "lowercase":
+            return Understood(values.str.strip_chars(" {}").str.to_lowercase())
         if reading.ids == "numbers":
             digits = values.str.replace_all(r"^\s*0+([0-9])|[,' ]|\.([0-9]{3})", "$1$2")
             number = values.str.contains(r"^[0-9,.' ]+$").fill_null(False)

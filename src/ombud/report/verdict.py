@@ -417,7 +417,10 @@ def _undecided(case: Case) -> str:
             f"Among labeled items, {significant} {verb} significant, but unlabeled items could "
             "reverse the direction."
         )
-    return case.family.sentence if case.family.estimates else "The audit measured levels only."
+    text = case.family.sentence if case.family.estimates else "The audit measured levels only."
+    levels = (e for e in case.context.result.estimates if e.kind == "level" and not e.group)
+    reason = next((f" The {e.metric} is undefined: {e.reason}." for e in levels if e.reason), "")
+    return text if case.family.tested else f"{text}{reason}"
 
 
 def _changes(case: Case) -> tuple[Text, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from inspect import signature
+from itertools import chain
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,17 +17,17 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
-from ombud.data.reading import PLAIN
+from ombud.data.reading import PLAIN, Reading
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.errors import AuditedSystemError, OmbudError, PlanError
+from ombud.errors import AuditedSystemError, DataError, OmbudError, PlanError
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
 from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 from ombud.systems.recommenders.adapters.peers import ImplicitRecommender, LensKitRecommender
 from ombud.systems.recorded import RecordedDecisions
-from ombud.systems.saved_outputs import flagged_labels
+from ombud.systems.saved_outputs import flagged_labels, read_nested
 
 _LISTS = """such as:
   def recommend(users, n):
@@ -92,23 +93,28 @@ class OwnModerator(Moderator):
     function
         Takes a list of strings; returns, in their order, booleans (flagged or not), scores from 0
         to 1, or dicts (`flagged`, `score`, `categories`); or a dict of these by text id, or a
-        frame with `id`. Or an object whose `moderate` does that; one with a name gets `Texts`.
+        frame with `id`; or labels with scores, as Hugging Face pipelines return them. Or an object
+        whose `moderate` does that; one with a name gets `Texts`.
     name
         The system's name in the report.
     threshold
         A score that reaches it flags.
+    flagged
+        Labels that mean flagged, where their names do not tell.
     """
 
     function: Any
     name: str = "own"
     threshold: float = 0.5
+    flagged: Sequence[str] = ()
 
     def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome per text, checked."""
         moderate = getattr(self.function, "moderate", self.function)
         # An object with a name was written as moderators are.
         asked = texts if moderate is not self.function and _named(self.function) else list(texts)
-        return read_decisions(self.name, moderate(asked), texts, self.threshold)
+        answer = moderate(asked)
+        return read_decisions(self.name, answer, texts, self.threshold, self.flagged)
 
 
 class _OtherRecommender(Recommender):
@@ -423,7 +429,9 @@ def _with_short(name: str, lists: Recommendations, n: int) -> Recommendations:
     return replace(lists, exclusions=(*lists.exclusions, short))
 
 
-def read_decisions(name: str, answer: Any, texts: Texts, threshold: float = 0.5) -> Decisions:
+def read_decisions(
+    name: str, answer: Any, texts: Texts, threshold: float = 0.5, flagged: Sequence[str] = ()
+) -> Decisions:
     """Return what a moderator answered as decisions.
 
     Parameters
@@ -437,6 +445,8 @@ def read_decisions(name: str, answer: Any, texts: Texts, threshold: float = 0.5)
         What was asked.
     threshold
         A score that reaches it flags.
+    flagged
+        Labels that mean flagged, where their names do not tell.
 
     Raises
     ------
@@ -452,6 +462,14 @@ def read_decisions(name: str, answer: Any, texts: Texts, threshold: float = 0.5)
             raise AuditedSystemError(f"what {name} returned: {error}") from None
         return past.moderate(texts)
     values = _values(name, answer, texts)
+    pairs = [one if isinstance(one, list) else [one] for one in values]
+    if pairs and all(isinstance(p, Mapping) and {"label", "score"} <= {*p} for p in chain(*pairs)):
+        reading = Reading(yes=tuple(flagged))
+        try:  # labels with scores, as pipelines return them
+            return read_nested(pairs, list(texts.ids), "id", reading, threshold, name).decisions
+        except DataError as error:
+            fix = "with OwnModerator(function, flagged=[...]), or yes_values=[...] of ombud.audit"
+            raise AuditedSystemError(f"what {name} returned: {error}; name them {fix}") from None
     rows = [_decision(name, value, threshold) for value in values]
     names = tuple(sorted({c for _, _, categories in rows for c in categories}))
     matrix = None

@@ -106,7 +106,9 @@ def _from_records(
 ) -> SavedOutput | None:
     first = records[0]
     if isinstance(first, list):
-        return _nested(records, list(range(1, len(records) + 1)), "row", reading, threshold, name)
+        return read_nested(
+            records, list(range(1, len(records) + 1)), "row", reading, threshold, name
+        )
     if not isinstance(first, Mapping):
         return None
     results = first.get("results")
@@ -115,12 +117,12 @@ def _from_records(
     ids, key = _ids(records, columns)
     inner = [_reply(record) for record in records]
     if isinstance(inner[0], list) and inner[0] and "label" in inner[0][0]:
-        return _nested(inner, ids, key, reading, threshold, name)
+        return read_nested(inner, ids, key, reading, threshold, name)
     form = saved_form([*inner[0]]) if isinstance(inner[0], Mapping) else ""
     if form in {"pipeline", "classes"} and "score" in columns:
         return None
     if form == "pipeline" and isinstance(inner[0]["label"], str | None):
-        return _nested([[one] for one in inner], ids, key, reading, threshold, name)
+        return read_nested([[one] for one in inner], ids, key, reading, threshold, name)
     if form == "classes":
         return _classes(inner, ids, key, threshold, name)
     reader = _reader(inner, threshold, name)
@@ -186,16 +188,15 @@ def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
     results = reply.get("results")
     if isinstance(results, list) and results and {"category_scores", "categories"} & {*results[0]}:
         return OpenAIModeration(name=name).read
-    if "attributeScores" in reply:
-        attributes = list(reply["attributeScores"])
-        limit = Perspective.threshold if threshold is None else threshold
-        return Perspective(name=name, attributes=attributes, threshold=limit).read
+    if not {"attributeScores", "categoriesAnalysis"} & set(reply):
+        return None
+    if threshold is None:
+        scores = "severities from 0 to 7" if "categoriesAnalysis" in reply else "scores from 0 to 1"
+        raise DataError(name, [f"replies state {scores} and no decision; give threshold="])
     if "categoriesAnalysis" in reply:
-        if threshold is None:
-            fault = "Azure states severities from 0 to 7 and no decision; set threshold, such as 4"
-            raise DataError(name, [fault])
         return lambda one: read_azure(one, threshold)
-    return None
+    attributes = list(reply["attributeScores"])
+    return Perspective(name=name, attributes=attributes, threshold=threshold).read
 
 
 def read_azure(reply: Mapping[str, Any], threshold: float) -> Any:
@@ -215,7 +216,7 @@ def read_azure(reply: Mapping[str, Any], threshold: float) -> Any:
     return Answer(Outcome(flagged), worst / threshold, severities)
 
 
-def _nested(
+def read_nested(
     rows: Sequence[Any],
     ids: Sequence[Any],
     key: Key,
@@ -270,7 +271,7 @@ def flagged_labels(labels: Sequence[str], reading: Reading, name: str) -> list[s
     no = [label for label, word in plain.items() if word in ALLOWED]
     if set(labels) <= {*DETOXIFY} and labels:
         yes = [next(label for label in DETOXIFY if label in labels)]
-    elif not yes or len(yes) + len(no) < len(labels):
+    elif len(yes) + len(no) < len(labels) or (not yes and len(labels) != 1):
         shown = ", ".join(labels[:12])
         fault = f"which labels mean flagged? Set reading = {{yes = [...]}} (found: {shown})"
         raise DataError(name, [fault])
