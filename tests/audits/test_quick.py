@@ -12,7 +12,7 @@ import pytest
 
 import ombud
 from ombud.data import Dataset, Interactions
-from ombud.errors import DataError, PlanError
+from ombud.errors import AuditedSystemError, DataError, PlanError
 
 SEEN = [(u, (u + 3 * i) % 20) for u in range(12) for i in range(4)]
 HISTORY = pl.DataFrame(SEEN, schema=["user", "item"], orient="row")
@@ -193,9 +193,30 @@ def test_replies_of_perspective_need_a_threshold(tmp_path: Path) -> None:
         for n in range(40)
     ]
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, replies)))
-    with pytest.raises(PlanError, match="give threshold="):
-        ombud.audit(texts=texts, decisions=tmp_path / "r.jsonl")
+    for given in (tmp_path / "r.jsonl", replies):
+        with pytest.raises(DataError, match="give threshold="):
+            ombud.audit(texts=texts, decisions=given)
     result = ombud.audit(
         texts=texts, decisions=tmp_path / "r.jsonl", threshold=0.5, metrics=["false-positive-rate"]
     )
     assert [e.value for e in result.estimates if e.kind == "level"] == [0.5]
+
+
+def test_a_function_may_return_labels_with_scores_as_pipelines_do() -> None:
+    texts = pl.DataFrame({"id": range(40), "text": [f"text {n}" for n in range(40)]})
+    texts = texts.with_columns(toxic=pl.col("id") % 2)
+    share = {"metrics": ["false-positive-rate"]}
+
+    def rate(words: tuple[str, str], *, nested: bool = False, **given: Any) -> float | None:
+        def moderate(asked: list[str]) -> list[Any]:
+            made = [{"label": words[int(t[5:]) % 4 == 0], "score": 0.8} for t in asked]
+            return [[one] for one in made] if nested else made
+
+        result = ombud.audit(texts=texts, decisions=moderate, **share, **given)
+        return next(e.value for e in result.estimates if e.kind == "level")
+
+    assert rate(("ok", "toxic")) == rate(("ok", "toxic"), nested=True) == 0.5
+    assert rate(("ok", "toxic"), threshold=0.9) == 0.0
+    assert rate(("LABEL_0", "LABEL_1"), yes_values=["LABEL_1"]) == 0.5
+    with pytest.raises(AuditedSystemError, match="which labels mean flagged"):
+        rate(("LABEL_0", "LABEL_1"))

@@ -851,3 +851,61 @@ def test_ambiguous_dates_and_numbers_are_refused_with_both_readings(
     (tmp_path / "plan.toml").write_text(plan % chosen)
     done = CliRunner().invoke(app, ["run", "plan.toml"])
     assert done.exit_code == 0, done.output
+
+
+PLAIN_HISTORY = [(u, 10 * u + k) for u in range(12) for k in range(4)]
+PLAIN_LISTS = [(u, 10 * u + k + 2, k) for u in range(12) for k in (1, 2)]
+PLAIN_LABELS = [(10 * u + k, int(k == 3)) for u in range(12) for k in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("ratings", "labels", "recs", "read"),
+    [
+        ([("" if i % 10 else u, i) for u, i in PLAIN_HISTORY], PLAIN_LABELS, PLAIN_LISTS,
+         "interactions.fill_down=true"),
+        ([(u, f"{i}a") for u, i in PLAIN_HISTORY], [(f"{{{i}A}}", v) for i, v in PLAIN_LABELS],
+         [(u, f"{i}a", k) for u, i, k in PLAIN_LISTS], "labels.ids=lowercase"),
+        (PLAIN_HISTORY, PLAIN_LABELS,
+         [(u, f"{10 * u + 4}:0.2|{10 * u + 3}:0.9") for u in range(12)], ""),
+    ],
+)  # fmt: skip
+def test_users_of_blocks_ids_in_braces_and_items_with_scores(
+    ratings: list[Any], labels: list[Any], recs: list[Any], read: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "ratings.csv").write_text(table([["user", "item"], *ratings]))
+    (tmp_path / "labels.csv").write_text(table([["item", "gore"], *labels]))
+    names = ["user", "item", "rank"] if len(recs[0]) == 3 else ["user", "recs"]
+    (tmp_path / "recs.csv").write_text(table([names, *recs]))
+    monkeypatch.chdir(tmp_path)
+    files = ["audit", "ratings.csv", "labels.csv", "recs.csv"]
+    if read:
+        done = CliRunner().invoke(app, files)
+        assert done.exit_code == 2 and f"--read {read}" in done.output, done.output
+        files += ["--read", read]
+    done = CliRunner().invoke(app, files)
+    assert done.exit_code == 0, done.output
+    (gap,) = [e.value for e in Result.load("audit/plan.result").estimates if e.kind == "level"]
+    assert gap == 0.25  # one of two recommended items, and one of four of the history
+
+
+def test_several_rows_about_one_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [[n, f"text {n}", 0] for n in range(40)]
+    (tmp_path / "texts.csv").write_text(table([["id", "text", "toxic"], *texts]))
+    rows = [*([n, 1] for n in range(40)), *([n, 0] for n in range(20))]
+    (tmp_path / "decisions.csv").write_text(table([["id", "flagged"], *rows]))
+    monkeypatch.chdir(tmp_path)
+    files = ["audit", "texts.csv", "decisions.csv"]
+    done = CliRunner().invoke(app, files)
+    assert done.exit_code == 2 and "--read decisions.duplicates=last" in done.output
+    for how, rate in (("last", 0.5), ("repeats", 0.75)):
+        read = ["--read", f"decisions.duplicates={how}"]
+        done = CliRunner().invoke(app, [*files, *read, "-o", how])
+        assert done.exit_code == 0, done.output
+        found = Result.load(f"{how}/plan.result").select(key="false-positive-rate", kind="level")
+        assert [e.value for e in found] == [rate]
+    (tmp_path / "texts.csv").write_text(
+        table([["id", "text", "toxic"], *texts, *([n, f"text {n}", 1] for n in range(20))])
+    )
+    done = CliRunner().invoke(app, [*files, "--read", "decisions.duplicates=last"])
+    assert done.exit_code == 2 and "--read texts.votes=true" in done.output
