@@ -94,7 +94,10 @@ def test_replies_of_services(tmp_path: Path) -> None:
     toxic = [
         {"attributeScores": {"TOXICITY": {"summaryScore": {"value": v}}}} for v in (0.8, 0.2, 0.75)
     ]
-    assert decided(save(tmp_path, "p.jsonl", toxic, lines=True)) == [FLAGGED, ALLOWED, FLAGGED]
+    path = save(tmp_path, "p.jsonl", toxic, lines=True)
+    assert decided(path, threshold=0.7) == [FLAGGED, ALLOWED, FLAGGED]
+    with pytest.raises(DataError, match="give threshold="):
+        decided(path)
     azure = [
         {"id": one, "reply": {"blocklistsMatch": match, "categoriesAnalysis": [
             {"category": "Hate", "severity": 0}, {"category": "Violence", "severity": severity}]}}
@@ -102,7 +105,7 @@ def test_replies_of_services(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = save(tmp_path, "azure.jsonl", azure, lines=True)
     assert decided(path, threshold=4) == [ALLOWED, FLAGGED, FLAGGED]
-    with pytest.raises(DataError, match="set threshold"):
+    with pytest.raises(DataError, match="give threshold="):
         decided(path)
 
 
