@@ -61,7 +61,7 @@ def test_groups_are_chosen_by_the_names_of_attributes() -> None:
 
     assert {e.group.partition("=")[0] for e in run([first]).estimates if e.group} == {first}
     assert not any(e.group for e in run([]).estimates)
-    with pytest.raises(PlanError, match="did you mean"):
+    with pytest.raises(PlanError, match="the data has the attributes age, gender"):
         run([first[:-1]])
 
 
