@@ -772,11 +772,12 @@ def test_groups_of_texts_are_those_of_the_column_that_is_named(
     assert "columns topic (--map group=COLUMN compares its groups)" in done.output, done.output
     assert "Cannot tell. The plan declares nothing to compare." in done.output
     assert "\nFalse-positive rate\nContent " in done.output
-    done = CliRunner().invoke(app, [*files, "--map", "group=topic", "-o", "second"])
-    assert done.exit_code == 0, done.output
-    estimates = Result.load("second/plan.result").select(key="false-positive-rate")
-    found = {e.group: e.value for e in estimates if e.kind == "level" and e.group}
-    assert found == {"topic=films": 0.0, "topic=sports": 20 / 30}
+    for name in ("group", "texts.group"):
+        done = CliRunner().invoke(app, [*files, "--map", f"{name}=topic", "-o", name])
+        assert done.exit_code == 0, done.output
+        estimates = Result.load(f"{name}/plan.result").select(key="false-positive-rate")
+        shares = {e.group: e.value for e in estimates if e.kind == "level" and e.group}
+        assert shares == {"topic=films": 0.0, "topic=sports": 20 / 30}
 
 
 @pytest.mark.parametrize(

@@ -958,7 +958,9 @@ def unused_answers(roles: Sequence[FileRole], answers: Answers) -> list[Question
     known = {name for names in (*_COLUMNS.values(), [*_WORDS], ["label"]) for name in names}
     for ours, theirs in answers.columns.items():
         part, dot, meaning = ours.rpartition(".")
-        here = [one for one in roles if not dot or one.role == part.replace("-", "_")]
+        # Groups of texts are a table of their own, also in the file of the texts.
+        parts = {part.replace("-", "_"), "text_groups" if meaning == "group" else part}
+        here = [one for one in roles if not dot or one.role in parts]
         names = {name.strip() for name in theirs.split(",")}
         there = {name for one in here for name in (*one.columns.values(), *one.others)}
         used = {
