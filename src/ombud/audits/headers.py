@@ -341,8 +341,8 @@ class _Table:
     def find_blocks(self) -> None:
         """Ask whether a user who stands in the first row of a block alone is meant below too."""
         cells = self.rows.get_column(self.own.get("user", ""), default=pl.Series([None]))
-        said = cells.drop_nulls()
-        once = 0 < said.n_unique() == len(said) <= len(cells) / 2 and cells[0] is not None
+        users = cells.drop_nulls()
+        once = 1 < users.n_unique() == len(users) <= len(cells) / 2 and cells[0] is not None
         if once and "fill_down" not in self.reading:
             text = (
                 f"column {cells.name!r} is empty in {cells.null_count():,} of {len(cells):,} rows"
