@@ -16,8 +16,8 @@ Peers of the permutation test:
 Peers of amplification: ``sparse`` (sparse matrices of users times a dense table of labels),
 ``sparse_sparse`` (both sparse), both with the share of recommendations and histories that is
 labeled, which ombud reports beside each number; ``half_stars`` is ``sparse`` with a faster sort
-that only ratings in half stars allow (ombud takes any); ``sparse_values`` (the sparse product of the
-trial in which ombud took twice as long) and ``pandas`` (one merge per user and side) compute
+that only ratings in half stars allow (ombud takes any); ``sparse_values`` (the sparse product of
+the trial in which ombud took twice as long) and ``pandas`` (one merge per user and side) compute
 amplification alone.
 
 Shares: for each of the same users and labels, the share of their list that carries the label minus
