@@ -20,7 +20,7 @@ from ombud import Audit, Plan
 from ombud.report.verdict import verdicts_of
 
 sys.path.insert(0, str(Path(__file__).parent))
-import files
+import raw_files as files
 
 K = 6
 
