@@ -24,6 +24,7 @@ from ombud.metrics import FalsePositiveRate
 from ombud.report import Report
 
 STUB = Path(__file__).parents[1] / "systems" / "moderators" / "stub_service.py"
+OMNI = "omni-moderation-2024-09-26"
 ROWS = ("fine", "zz", "peace", "hello", "good day", "welcome", *(f"text {n}" for n in range(6)))
 
 
@@ -46,7 +47,7 @@ def write_plan(folder: Path, stub: Any, run: str = "concurrency = 8", kind: str 
     about = {
         "http": f'base_url = "{stub.url}/plain"\nmoderates = true\n'
         'score_path = "score"\nthreshold = 0.5',
-        "openai-moderation": f'base_url = "{stub.url}/v1"\nkey_env = ""',
+        "openai-moderation": f'base_url = "{stub.url}/v1"\nkey_env = ""\nmodel = "{OMNI}"',
     }[kind]
     path = folder / "plan.toml"
     path.write_text(

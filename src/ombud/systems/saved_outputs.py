@@ -188,7 +188,7 @@ def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
     reply = next((one for one in inner if isinstance(one, Mapping)), {})
     results = reply.get("results")
     if isinstance(results, list) and results and {"category_scores", "categories"} & {*results[0]}:
-        return OpenAIModeration(name=name).read
+        return OpenAIModeration(name=name, model="as recorded").read
     if not {"attributeScores", "categoriesAnalysis"} & set(reply):
         return None
     if "categoriesAnalysis" in reply:

@@ -11,10 +11,10 @@ from ombud.systems.moderators.answers import without_surrogates
 
 
 def test_prices() -> None:
-    assert Price(None).of(10, 1, 0) is None
-    assert Price(2.0).of(10, 3, 0) == 6
-    assert Price(2.0, "1k-characters").of(1500, 5, 100) == 4
-    assert Price(3.0, "1m-tokens").of(4_000_000, 1, 0) == 3
+    assert Price(None).of([10], 0) is None
+    assert Price(2.0).of([3, 3, 4], 0) == 6
+    assert Price(2.0, "1k-characters").of([300] * 5, 100) == 4
+    assert Price(3.0, "1m-tokens").of([4_000_000], 0) == 3
 
 
 @given(st.text(st.characters()))

@@ -34,6 +34,8 @@ class Answer:
     # The model that answered, as the service reported it; empty when it does not say.
     version: str = ""
     reason: str = ""  # why there is no decision, in words
+    # Whether the service will never decide about this text, so that it is not sent again.
+    final: bool = False
 
 
 def without_surrogates(text: str) -> str:
@@ -57,6 +59,11 @@ def _plain(text: str) -> str:
 def error(reason: str) -> Answer:
     """Return an answer that says the service could not be asked or did not answer."""
     return Answer(Outcome.ERROR, reason=_plain(reason))
+
+
+def rejected(reason: str, version: str = "") -> Answer:
+    """Return an answer that says the service does not take this text: too long, or its language."""
+    return Answer(Outcome.ERROR, version=version, reason=_plain(reason), final=True)
 
 
 def unparseable(reason: str, version: str = "") -> Answer:
