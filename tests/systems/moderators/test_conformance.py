@@ -43,7 +43,10 @@ Shape = dict[str, Any]
 TEXT: Shape = {"text": {}}
 SHAPES: dict[str, Shape] = {
     "azure": {
-        "text": {}, "categories": {}, "blocklistNames": {}, "haltOnBlocklistHit": {},
+        "text": {},
+        "categories": {},
+        "blocklistNames": {},
+        "haltOnBlocklistHit": {},
         "outputType": {},
     },
     "mistral": {"model": {}, "input": {}},
@@ -53,19 +56,23 @@ SHAPES: dict[str, Shape] = {
     },
     "guardrail": {"source": {}, "content": [{"text": TEXT}], "outputScope": {}},
     "openai": {"model": {}, "input": {}},
-    "google": {
-        "document": {"type": {}, "content": {}, "languageCode": {}}, "modelVersion": {},
-    },
+    "google": {"document": {"type": {}, "content": {}, "languageCode": {}}, "modelVersion": {}},
     "google-v1": {"document": {"type": {}, "content": {}, "language": {}}},
     "anthropic": {
-        "model": {}, "max_tokens": {}, "messages": [{"role": {}, "content": {}}],
-        "output_config": {"effort": {}}, "thinking": {},
+        "model": {},
+        "max_tokens": {},
+        "messages": [{"role": {}, "content": {}}],
+        "output_config": {"effort": {}},
+        "thinking": {},
     },
     "perspective": {
-        "comment": {"text": {}}, "requestedAttributes": {}, "languages": {}, "doNotStore": {},
+        "comment": {"text": {}},
+        "requestedAttributes": {},
+        "languages": {},
+        "doNotStore": {},
         "clientToken": {},
     },
-}  # fmt: skip
+}
 
 
 def unknown_fields(given: Any, shape: Any, where: str = "") -> list[str]:
@@ -109,10 +116,11 @@ class Case:
         self.reply, self.expected = reply, expected
 
 
-def made(cls: type[Service], **options: Any) -> Callable[..., Service]:
+def made(cls: Any, **options: Any) -> Callable[..., Service]:
     def make(url: str, cache: Path, **more: Any) -> Service:
         run = RunSettings(**{**QUICK, **more.pop("run", {})})
-        return cls(base_url=url, cache=cache, run=run, **{**options, **more})  # type: ignore[arg-type]
+        system: Service = cls(base_url=url, cache=cache, run=run, **{**options, **more})
+        return system
 
     return make
 
@@ -121,50 +129,84 @@ OMNI = "omni-moderation-2024-09-26"
 ONLY_TOXICITY = {"attributes": ["TOXICITY", "IDENTITY_ATTACK"]}
 CASES = {
     "azure": Case(
-        "azure", "azure-text-analyze", "/contentsafety/text:analyze?api-version=2024-09-01",
+        "azure",
+        "azure-text-analyze",
+        "/contentsafety/text:analyze?api-version=2024-09-01",
         "ocp-apim-subscription-key",
-        made(AzureContentSafety, api_version="2024-09-01", key_env="T_KEY"), (SCORED, 5.0),
+        made(AzureContentSafety, api_version="2024-09-01", key_env="T_KEY"),
+        (SCORED, 5.0),
     ),
     "mistral": Case(
-        "mistral", "mistral-moderations", "/moderations", "authorization",
+        "mistral",
+        "mistral-moderations",
+        "/moderations",
+        "authorization",
         made(MistralModeration, model="mistral-moderation-2603", key_env="T_KEY"),
         (FLAGGED, 0.913),
     ),
     "checks": Case(
-        "checks", "bedrock-invoke-guardrail-checks", "/guardrail-checks/invoke", "authorization",
-        made(BedrockChecks, key_env="T_KEY"), (SCORED, 0.8),
+        "checks",
+        "bedrock-invoke-guardrail-checks",
+        "/guardrail-checks/invoke",
+        "authorization",
+        made(BedrockChecks, key_env="T_KEY"),
+        (SCORED, 0.8),
     ),
     "guardrail": Case(
-        "guardrail", "bedrock-apply-guardrail", "/guardrail/g1/version/7/apply", "authorization",
+        "guardrail",
+        "bedrock-apply-guardrail",
+        "/guardrail/g1/version/7/apply",
+        "authorization",
         made(BedrockGuardrail, guardrail="g1", guardrail_version="7", key_env="T_KEY"),
         (FLAGGED, 3.0),
     ),
     "openai": Case(
-        "openai", "openai-moderations", "/moderations", "authorization",
-        made(OpenAIModeration, model=OMNI, key_env="T_KEY"), (FLAGGED, 0.83),
+        "openai",
+        "openai-moderations",
+        "/moderations",
+        "authorization",
+        made(OpenAIModeration, model=OMNI, key_env="T_KEY"),
+        (FLAGGED, 0.83),
     ),
     "google": Case(
-        "google", "google-moderate-text", "/v2/documents:moderateText", "x-goog-api-key",
+        "google",
+        "google-moderate-text",
+        "/v2/documents:moderateText",
+        "x-goog-api-key",
         made(GoogleModerateText, model_version="MODEL_VERSION_2", language="en", key_env="T_KEY"),
         (SCORED, 0.82),
     ),
     "google-v1": Case(
-        "google-v1", "google-moderate-text", "/v1/documents:moderateText", "x-goog-api-key",
-        made(GoogleModerateText, version="v1", language="en", key_env="T_KEY"), (SCORED, 0.82),
+        "google-v1",
+        "google-moderate-text",
+        "/v1/documents:moderateText",
+        "x-goog-api-key",
+        made(GoogleModerateText, version="v1", language="en", key_env="T_KEY"),
+        (SCORED, 0.82),
     ),
     "anthropic": Case(
-        "anthropic", "anthropic-messages", "/v1/messages", "x-api-key",
+        "anthropic",
+        "anthropic-messages",
+        "/v1/messages",
+        "x-api-key",
         made(
-            AnthropicMessages, model="claude-haiku-5-5", effort="low",
-            thinking={"type": "adaptive"}, key_env="T_KEY",
+            AnthropicMessages,
+            model="claude-haiku-5-5",
+            effort="low",
+            thinking={"type": "adaptive"},
+            key_env="T_KEY",
         ),
         (FLAGGED, float("nan")),
     ),
     "perspective": Case(
-        "perspective", "perspective-analyze", "/v1alpha1/comments:analyze", "x-goog-api-key",
-        made(Perspective, **ONLY_TOXICITY, key_env="T_KEY"), (SCORED, 0.81),
+        "perspective",
+        "perspective-analyze",
+        "/v1alpha1/comments:analyze",
+        "x-goog-api-key",
+        made(Perspective, **ONLY_TOXICITY, key_env="T_KEY"),
+        (SCORED, 0.81),
     ),
-}  # fmt: skip
+}
 
 
 class Stub(ThreadingHTTPServer):
@@ -651,8 +693,13 @@ def test_no_model_is_a_default_and_describe_lists_those_of_this_release() -> Non
     for name in ("anthropic", "openai-moderation", "mistral-moderation"):
         with pytest.raises(PlanError, match=r"set model; at this release the service has"):
             registry.create("moderator", name)
-    for name in ("anthropic", "azure-content-safety", "google-moderate-text", "mistral-moderation",
-                 "openai-moderation"):  # fmt: skip
+    for name in (
+        "anthropic",
+        "azure-content-safety",
+        "google-moderate-text",
+        "mistral-moderation",
+        "openai-moderation",
+    ):
         text = described("moderator", name)["text"]
         current = registry.get("moderator", name).current_models
         assert current and all(model in text for model in current), name

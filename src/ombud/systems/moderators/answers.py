@@ -19,7 +19,11 @@ _MOST_REASONS = 5
 _WHERE = "answers"
 _REFUSAL = re.compile(
     r"^(i'm sorry|i am sorry|sorry,|i apologi[sz]e|i (can't|cannot|can not|won't|will not)\b"
-    r"|i'm (not able|unable)|i am (not able|unable)|i do not feel|i don't feel)"
+    r"|i'm (not able|unable)|i am (not able|unable)|i do not feel|i don't feel"
+    r"|es tut mir leid|ich kann (das|diese|dabei|hier) |tut mir leid"
+    r"|(je suis )?désolée?\b|je ne peux pas|lo siento|no puedo |(mi )?spiace|non posso "
+    r"|(sinto muito|desculpe)\b|não posso |het spijt me|ik kan (dat|dit|hier) "
+    r"|извините|я не могу|抱歉|对不起|我无法|申し訳|죄송)"
 )
 
 

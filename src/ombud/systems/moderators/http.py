@@ -145,8 +145,8 @@ class HttpModerator(ScoredService):
     def check_threshold(self, value: float, name: str) -> None:
         """Refuse a threshold that is no number; a service's scores may have any range."""
         if not math.isfinite(value) or (self.thresholds and value <= 0):
-            raise PlanError(f"{self.name}: {name} is {value}; it must be finite, and a threshold "
-                            "by category above 0")  # fmt: skip
+            fault = "it must be finite, and a threshold by category above 0"
+            raise PlanError(f"{self.name}: {name} is {value}; {fault}")
 
     @property
     def first_replies(self) -> int:
@@ -203,9 +203,10 @@ class HttpModerator(ScoredService):
         if answer.outcome not in (Outcome.ALLOWED, Outcome.FLAGGED):
             return ""
         flagged = answer.outcome == Outcome.FLAGGED
-        scored = self.score_path or self.categories_path
-        used = {path.rpartition(".")[2].rpartition("[")[0] or path.rpartition(".")[2]
-                for path in (self.score_path, self.categories_path, self.flag_path)}  # fmt: skip
+        # From which number on a score that no path reads would have flagged the text.
+        limit = None if flagged or self.flag_path else self.threshold
+        paths = (self.score_path, self.categories_path, self.flag_path)
+        used = {_last_name(path) for path in paths if path}
         signs: dict[bool, str] = {}
         for steps, value in _leaves(reply):
             name, shown = (
@@ -216,7 +217,6 @@ class HttpModerator(ScoredService):
             if name not in used:
                 meaning = _meaning(name, value)
             elif isinstance(value, int | float) and not isinstance(value, bool):
-                limit = self.threshold if scored and not self.flag_path else None
                 meaning = True if limit is not None and value >= limit else None
             if meaning is not None:
                 signs.setdefault(meaning, f"{shown} is {value!r:.40}")
@@ -291,6 +291,12 @@ def _leaves(reply: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
             waiting += [((*steps, at), value) for at, value in enumerate(here)]
         else:
             yield steps, here
+
+
+def _last_name(path: str) -> str:
+    """Return the last key of a path; positions are none."""
+    steps = (step for step in reversed(path.replace("[*]", ".*").split(".")))
+    return next((step for step in steps if step != "*" and not step.isdecimal()), "")
 
 
 def _shown(steps: Sequence[str | int]) -> str:

@@ -86,13 +86,19 @@ class Asker(Endpoint, Protocol):
     def known_categories(self) -> tuple[str, ...]: ...  # noqa: D102
 
     @property
-    def answer_tokens(self) -> int: ...  # noqa: D102
+    def answer_tokens(self) -> int:
+        """The longest answer, in tokens."""
+        ...
 
     @property
-    def first_replies(self) -> int: ...  # noqa: D102
+    def first_replies(self) -> int:
+        """How many replies are examined first."""
+        ...
 
     @property
-    def notices(self) -> tuple[str, ...]: ...  # noqa: D102
+    def notices(self) -> tuple[str, ...]:
+        """What a reader should know of the service."""
+        ...
 
     def check_model(self) -> None:
         """Refuse to send texts to a model that is no longer served."""
