@@ -170,6 +170,7 @@ class Questions:
         self.left: set[bytes] = set()
         self.from_cache = 0
         self.unknown_items = 0
+        self.unsteady = False  # whether the same question was seen to get another answer
         self.failure = ""
         # Parted, so that system "a" of version "b1" is not "ab" of version "1".
         self._stamp = f"{system.name}\x1f{system.version}\x1f{n}".encode()

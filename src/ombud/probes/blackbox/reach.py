@@ -142,8 +142,9 @@ class BlackBoxReachability:
     half as a surrogate proposes that is fitted to the answers so far, then the best of them
     together, then one edit at a time is exchanged for another. Unedited queries stand in between,
     so that a list that changes by itself is not taken for one that an edit changed: if they
-    differ, or a witness does not hold when it is queried again, witnesses and unedited histories
-    are queried in pairs until the difference is shown, given up, or the queries are spent.
+    differ, for this person or an earlier one, or a witness does not hold when it is queried again,
+    witnesses and unedited histories are queried in pairs until the difference is shown, given up,
+    or the queries are spent.
 
     Parameters
     ----------
@@ -231,8 +232,9 @@ class _Goals:
     def ranks(self, answer: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the rank of the item that decides each goal; n + 1 beyond the list."""
         hits = self.members[:, answer] & (answer >= 0)
-        there = hits.cumsum(axis=1) >= (self.count + self.out)[:, None]
-        return np.where(there.any(axis=1), there.argmax(axis=1) + 1, self.n + 1)
+        before = hits.cumsum(axis=1) < (self.count + self.out)[:, None]
+        ranks = before.sum(axis=1) + 1
+        return np.where(ranks > len(answer), self.n + 1, ranks)
 
     def values(self, answer: NDArray[np.int32]) -> Floats:
         """Return how far each goal is attained; `attained` says from where on."""
@@ -271,7 +273,7 @@ class _Person:
         self.witness: list[Edits] = [()] * len(goals)
         self.notes: list[str] = list(space.notes)
         self.short = 0
-        self.stable = True
+        self.stable = not questions.unsteady
         self.hits = np.zeros((2, len(goals)))  # answers that attain a goal: to witnesses, unedited
         words = [str(item) for item in space.history.items[:50].tolist()]
         self.rng = generator(asked.seed, "black-box", *words)
@@ -547,7 +549,7 @@ class _Person:
         except AuditedSystemError as problem:
             self.notes.append(str(problem))
         if self.changes or not self.stable:
-            self.stable = False
+            self.stable, self.questions.unsteady = False, True
             self.notes.append(
                 f"the system changes its mind: {self.changes:,} of {len(self.unedited) - 1:,} "
                 "repeated queries about the unedited history were answered otherwise"
@@ -572,7 +574,7 @@ class _Person:
         if not witness or not paired:
             # Without an edit the list meets the goal always, sometimes or never.
             interval = share_at_any_time(sum(always), len(always))
-            shown = not witness and len(always) > 1 and all(always)
+            shown = not witness and interval[0] >= 0.5
             return self._result(
                 g, (today, today), interval, shown, (_NOT_AGAIN,) if witness else ()
             )
