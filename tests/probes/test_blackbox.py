@@ -365,11 +365,14 @@ def test_fields_are_edited_where_they_are_listed():
 # The limit holds whatever way a search takes after a kill.
 
 DIES = """
-import os, sys
-sys.path.insert(0, {folder!r})
+import os
 from pathlib import Path
-from test_blackbox import ITEMS, History, Questions, TryAgainError
+from ombud.data.ids import Vocabulary
+from ombud.probes.blackbox.questions import Questions
+from ombud.probes.blackbox.systems import TryAgainError
+from ombud.probes.edits import History
 
+ITEMS = Vocabulary(list(range(100, 120)))
 log, die, second = Path({log!r}), {die}, {second}
 
 class Service:
@@ -395,13 +398,12 @@ print(questions.spent)
 """
 
 
-@pytest.mark.parametrize(("die", "parallel"), [(1, 1), (5, 1), (9, 1), (9, 4)])
+@pytest.mark.parametrize(("die", "parallel"), [(9, 1), (5, 4)])
 def test_a_limit_is_kept_after_a_kill_though_the_search_takes_another_way(tmp_path, die, parallel):
     cache, log = tmp_path / "q.sqlite", tmp_path / "log"
     for second in (False, True):
         code = DIES.format(
-            folder=str(Path(__file__).parent), log=str(log), cache=str(cache), die=die,
-            second=second, parallel=parallel,
+            log=str(log), cache=str(cache), die=die, second=second, parallel=parallel
         )  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-c", code], check=False, capture_output=True, text=True
@@ -413,13 +415,17 @@ def test_a_limit_is_kept_after_a_kill_though_the_search_takes_another_way(tmp_pa
 
 
 KILLED_SEARCH = """
-import sys
-sys.path.insert(0, {folder!r})
 from pathlib import Path
-from test_blackbox import *
+from ombud.data.ids import Vocabulary
+from ombud.probes.blackbox.http import HttpHistorySystem
+from ombud.probes.blackbox.questions import Questions
+from ombud.probes.blackbox.reach import BlackBoxReachability
+from ombud.probes.edits import EditSpace, History
+ITEMS = Vocabulary(list(range(100, 120)))
+space = EditSpace(history=History.of([1, 4, 9]), n_items=20, budget=2)
 questions = Questions(HttpHistorySystem(url={url!r}, in_flight="ask"), ITEMS, 5, limit={limit},
                       cache=Path({cache!r}), parallel=2)
-found = BlackBoxReachability(k=2).of(questions, space(), range(20))
+found = BlackBoxReachability(k=2).of(questions, space, range(20))
 print(questions.spent)
 print([(r.shown, r.in_list.attained) for r in found])
 """
@@ -442,7 +448,7 @@ def killed_search(tmp_path, at, limit):
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     code = KILLED_SEARCH.format(
-        folder=str(Path(__file__).parent), cache=str(tmp_path / "q.sqlite"), limit=limit,
+        cache=str(tmp_path / "q.sqlite"), limit=limit,
         url=f"http://127.0.0.1:{server.server_address[1]}/",
     )  # fmt: skip
     try:
@@ -460,12 +466,11 @@ def killed_search(tmp_path, at, limit):
     return len(counted), int(reported), found
 
 
-@pytest.mark.parametrize("at", [{3}, {20, 21, 40}])
-def test_a_search_that_is_killed_never_queries_more_than_it_reports(tmp_path, at):
+def test_a_search_that_is_killed_never_queries_more_than_it_reports(tmp_path):
     (tmp_path / "whole").mkdir()
     calls, reported, whole = killed_search(tmp_path / "whole", set(), 90)
     assert calls == reported <= 90
-    calls, reported, again = killed_search(tmp_path, at, 90)
+    calls, reported, again = killed_search(tmp_path, {20, 40}, 90)
     assert calls <= reported <= 90
     assert len(again) > 0 and (reported < 90) <= (again == whole)
 
@@ -490,7 +495,7 @@ def test_drift_is_not_reach():
     found = BlackBoxReachability(k=3).of(questions, space(budget=1), range(20))
     assert not any(reach.shown and reach.in_list.cost for reach in found)
     assert found[0].unedited[1] > 0
-    assert sum(reach.in_list.cost > 0 for reach in found) > 3  # each was seen once, after an edit
+    assert questions.spent > 100
 
 
 def test_a_random_system_that_an_edit_moves_is_shown_to_be_moved():
@@ -511,7 +516,7 @@ def test_a_random_system_that_an_edit_moves_is_shown_to_be_moved():
         wrong += moved[17].shown and by_edit != [3]
         assert moved[10].shown and moved[10].in_list.cost == 0
         assert not moved[5].shown and moved[5].in_list.attained == 0
-    assert wrong == 0 and shown >= 5
+    assert wrong == 0 and shown >= 15
 
 
 def test_evidence_from_pairs_is_rarely_strong_without_an_effect():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 _BATCH = 16  # queries chosen at a time, whatever runs in parallel; one of them is unedited
 _SURE = 200.0  # odds at which a difference between paired answers counts as shown
 _NOT_AGAIN = "no query was left to ask about the witness once more"
+_USUAL = 0.5  # a share of answers above which a list that changes by itself meets a goal today
 _GIVE_UP = 8  # pairs after which a witness that is not ahead is given up
 
 
@@ -274,7 +275,10 @@ class _Person:
         self.notes: list[str] = list(space.notes)
         self.short = 0
         self.stable = not questions.unsteady
-        self.hits = np.zeros((2, len(goals)))  # answers that attain a goal: to witnesses, unedited
+        # Of the witness of each goal: pairs, gains, losses, and answers that attain the goal.
+        self.paired, self.gained, self.lost, self.hits, self.without = np.zeros((5, len(goals)))
+        self.decided: set[int] = set()
+        self.turns: dict[Edits, int] = {}  # how often a witness was queried again
         words = [str(item) for item in space.history.items[:50].tolist()]
         self.rng = generator(asked.seed, "black-box", *words)
 
@@ -376,50 +380,47 @@ class _Person:
             first |= singles.items >= len(self.surrogate.features)
         return np.concatenate([order[first[order]], order[~first[order]]])
 
-    def _search(self) -> None:
+    def _begin(self) -> bool:
+        """Query the unedited history, and line up the single edits."""
         today = self._control()
         if today is None:
             self.notes.append(
                 "the first query has no answer: the budget was spent, or it was lost in a kill"
             )
-            return
+            return False
         self._read((), today)
-        if self.space.budget == 0:
-            return
-        shown = today if self.space.realistic is not None else None
-        singles = self.space.singles(shown=shown)
+        self.singles = self.space.singles(shown=None if self.space.realistic is None else today)
+        self.order = self._ordered(self.singles).tolist()
+        self.tried = np.zeros(len(self.singles), np.bool_)
+        return self.space.budget > 0
+
+    def _look(self) -> None:
+        """Search for edits that attain the open goals."""
         last = 0 if self.space.budget == 1 else int(self._left() * (1 - self.asked.singles))
-        for batch in self._batches(singles, last):
+        while self._left() > last + 1 and len(some := self._open()) and not self.tried.all():
+            batch = self._batch(some, min(_BATCH - 1, self._left() - last - 1))
             self._control()
-            self._try([(singles.edit(i),) for i in batch])
+            self._try([(self.singles.edit(i),) for i in batch])
         if self.space.budget > 1:
-            for number, g in enumerate(some := self._open().tolist()):
-                self._combine(g, self._left() // (len(some) - number))
+            for number, g in enumerate(open_ := self._open().tolist()):
+                self._combine(g, self._left() // (len(open_) - number))
 
-    def _batches(self, singles: Singles, last: int) -> Iterator[list[int]]:
-        """Yield single edits to query next, until only `last` queries are left."""
-        order = self._ordered(singles)
-        tried = np.zeros(len(singles), np.bool_)
-        place = 0
-        while self._left() > last + 1 and len(some := self._open()) and not tried.all():
-            size = min(_BATCH - 1, self._left() - last - 1)
-            batch: list[int] = []
-            if self.surrogate is not None and self.surrogate.learned:
-                for i in self._proposed(singles, tried, some, size // 2):
-                    tried[i] = True
-                    batch.append(i)
-            while len(batch) < size and place < len(order):
-                if not tried[order[place]]:
-                    tried[order[place]] = True
-                    batch.append(int(order[place]))
-                place += 1
-            yield batch
+    def _batch(self, some: NDArray[np.int64], size: int) -> list[int]:
+        """Return single edits to query next: as the surrogate proposes, and at random."""
+        batch = []
+        if self.surrogate is not None and self.surrogate.learned:
+            batch = self._proposed(some, size // 2)
+            self.tried[batch] = True
+        while len(batch) < size and self.order:
+            if not self.tried[i := self.order.pop(0)]:
+                self.tried[i] = True
+                batch.append(i)
+        return batch
 
-    def _proposed(
-        self, singles: Singles, tried: NDArray[np.bool_], some: NDArray[np.int64], size: int
-    ) -> list[int]:
+    def _proposed(self, some: NDArray[np.int64], size: int) -> list[int]:
         """Return the edits that the surrogate proposes, for one open goal after the other."""
         assert self.surrogate is not None
+        singles = self.singles
         goals = some[self.rng.permutation(len(some))[:size]]
         members, sign = self.goals.members[goals], np.where(self.goals.out[goals], -1.0, 1.0)
         guess = self.surrogate.guess(self.space, singles, members) * sign
@@ -427,7 +428,7 @@ class _Person:
         guess[rates] = np.where(
             self.goals.permits(singles.items[rates])[goals].T, guess[rates], -np.inf
         )
-        guess[tried] = -np.inf
+        guess[self.tried] = -np.inf
         found: list[int] = []
         for column in np.tile(np.arange(len(goals)), -(-size // max(len(goals), 1)))[:size]:
             best = int(np.argmax(guess[:, column]))
@@ -487,51 +488,85 @@ class _Person:
 
     # -- Asking again.
 
-    def _again(self) -> tuple[Floats, Floats, Floats]:
-        """Query witnesses and unedited histories in pairs, side by side in random order.
+    def _verify(self) -> bool:
+        """Query witnesses and unedited histories in pairs; return whether a goal is open again.
 
-        Returns gains, losses and pairs of every goal: gains are pairs in which the witness
-        attains the goal and the unedited history does not.
+        The queries of a pair lie side by side, in random order. Where all answers are as before,
+        one pair is enough.
         """
-        goals = self.goals
-        gained, lost, paired = (np.zeros(len(goals)) for _ in range(3))
-        closed = np.array([not w for w in self.witness], np.bool_)
-        closed[self._open()] = True
-        for turn in range(1, self.asked.repeats + 1):
-            open_ = np.flatnonzero(~closed)
-            some = list(dict.fromkeys(self.witness[g] for g in open_.tolist()))
-            if not some or not self._room(len(some) + 1):
+        again = False
+        pending = set(range(len(self.goals))) - set(self._open().tolist()) - self.decided
+        while pending:
+            some = list(dict.fromkeys(w for g in sorted(pending) if (w := self.witness[g])))
+            if not self._room(len(some) + 1):
                 break
-            order = self.rng.permutation(len(some) + 1)
             answers: dict[Edits, NDArray[np.int32] | None] = {}
-            for place in order.tolist():  # one after the other: they must lie side by side
-                if place == len(some):
+            for treatment in (self.rng.permutation(len(some) + 1) - 1).tolist():
+                if treatment < 0:
                     answers[()] = self._control()
                     continue
-                (answers[some[place]],) = self.questions.ask(
-                    [self.space.history.after(some[place])], repeat=turn
+                edits = some[treatment]
+                self.turns[edits] = turn = self.turns.get(edits, 0) + 1
+                (answers[edits],) = self.questions.ask(
+                    [self.space.history.after(edits)], repeat=turn
                 )
-            unedited = answers[()]
-            if unedited is None:
+            if answers[()] is None:
                 break
-            without = goals.attained(goals.values(unedited))
-            for g in open_.tolist():
-                answer = answers[self.witness[g]]
-                if answer is None:
+            self._count(pending, answers)
+            for g in sorted(pending):
+                verdict = True if self.stable else self._verdict(g)
+                if verdict is None:
                     continue
-                self.stable &= np.array_equal(answer, self.lists[self.witness[g]])
-                does = bool(goals.attained(goals.values(answer))[g])
-                self.hits[:, g] += does, without[g]
-                paired[g] += 1
-                gained[g] += does and not without[g]
-                lost[g] += without[g] and not does
-                odds = paired_odds(int(gained[g]), int(lost[g]))
-                hopeless = paired[g] >= _GIVE_UP and gained[g] <= lost[g]
-                closed[g] = odds >= _SURE or hopeless
-            self.stable &= not self.changes
-            if self.stable:  # the same answers again, edited and not: one pair is enough
-                break
-        return gained, lost, paired
+                pending.discard(g)
+                if verdict:
+                    self.decided.add(g)
+                else:
+                    self._refute(g)
+                    again = True
+        return again and self._left() > 1
+
+    def _count(self, pending: set[int], answers: dict[Edits, NDArray[np.int32] | None]) -> None:
+        """Count the pairs of one turn."""
+        goals, unedited = self.goals, answers[()]
+        assert unedited is not None
+        without = goals.attained(goals.values(unedited))
+        for g in pending:
+            answer = answers[self.witness[g]]
+            if answer is None or not self.witness[g]:
+                continue
+            self.stable &= np.array_equal(answer, self.lists[self.witness[g]])
+            does = bool(goals.attained(goals.values(answer))[g])
+            self.paired[g] += 1
+            self.hits[g] += does
+            self.without[g] += without[g]
+            self.gained[g] += does and not without[g]
+            self.lost[g] += without[g] and not does
+        self.stable &= not self.changes
+
+    def _always(self, g: int) -> list[bool]:
+        """Return for each unedited query whether the answer attains a goal."""
+        values = [self.goals.values(answer) for answer in self.unedited]
+        return [bool(self.goals.attained(one)[g]) for one in values]
+
+    def _verdict(self, g: int) -> bool | None:
+        """Return whether a witness is shown to attain its goal, or refuted; None for not yet."""
+        if not self.witness[g]:
+            always = self._always(g)
+            if not all(always) or len(always) > self.asked.repeats:
+                return False
+            return True if share_at_any_time(len(always), len(always))[0] >= _USUAL else None
+        gained, lost = int(self.gained[g]), int(self.lost[g])
+        if paired_odds(gained, lost) >= _SURE:
+            return True
+        hopeless = self.paired[g] >= _GIVE_UP and gained <= lost
+        return False if hopeless or self.paired[g] >= self.asked.repeats else None
+
+    def _refute(self, g: int) -> None:
+        """Go on with the next best edits for a goal."""
+        self.values[self.witness[g]][g] = -np.inf
+        self.witness[g] = max(self.values, key=lambda treatment: self._worth(g, treatment))
+        for counted in (self.paired, self.gained, self.lost, self.hits, self.without):
+            counted[g] = 0
 
     def _room(self, wanted: int) -> bool:
         left = self.questions.budget.left
@@ -541,11 +576,11 @@ class _Person:
 
     def run(self) -> list[BlackBoxReach]:
         """Return what was seen of each goal."""
-        gained, lost, paired = np.zeros((3, len(self.goals)))
         try:
-            self._search()
-            if self.unedited:
-                gained, lost, paired = self._again()
+            if self._begin():
+                self._look()
+            while self.unedited and self._verify():
+                self._look()
         except AuditedSystemError as problem:
             self.notes.append(str(problem))
         if self.changes or not self.stable:
@@ -556,32 +591,25 @@ class _Person:
             )
         if self.short:
             self.notes.append(f"{self.short:,} lists were shorter than the unedited one")
-        if not self.unedited:
-            return [self._result(g, (0.0, 0.0), None, False, ()) for g in range(len(self.goals))]
-        return [
-            self._of_goal(g, int(gained[g]), int(lost[g]), int(paired[g]))
-            for g in range(len(self.goals))
-        ]
+        return [self._of_goal(g) for g in range(len(self.goals))]
 
-    def _of_goal(self, g: int, gained: int, lost: int, paired: int) -> BlackBoxReach:
+    def _of_goal(self, g: int) -> BlackBoxReach:
         goals, witness = self.goals, self.witness[g]
-        always = [bool(goals.attained(goals.values(a))[g]) for a in self.unedited]
+        if not self.unedited:
+            return self._result(g, (0.0, 0.0), None, False, ())
+        always = self._always(g)
         today = float(np.mean(always))
         if self.stable:
             done = bool(goals.attained(self.values[witness])[g])
-            note = (_NOT_AGAIN,) if done and witness and not paired else ()
+            note = (_NOT_AGAIN,) if done and witness and not self.paired[g] else ()
             return self._result(g, (today, float(done)), None, done, note)
-        if not witness or not paired:
-            # Without an edit the list meets the goal always, sometimes or never.
+        shown = g in self.decided
+        if not witness or not self.paired[g]:
             interval = share_at_any_time(sum(always), len(always))
-            shown = not witness and interval[0] >= 0.5
-            return self._result(
-                g, (today, today), interval, shown, (_NOT_AGAIN,) if witness else ()
-            )
-        share = float(self.hits[0, g] / paired)
-        interval = share_at_any_time(int(self.hits[0, g]), paired)
-        shown = paired_odds(gained, lost) >= _SURE
-        return self._result(g, (float(self.hits[1, g] / paired), share), interval, shown, ())
+            return self._result(g, (today, today), interval, shown, ())
+        share, today = (float(x[g] / self.paired[g]) for x in (self.hits, self.without))
+        interval = share_at_any_time(int(self.hits[g]), int(self.paired[g]))
+        return self._result(g, (today, share), interval, shown, ())
 
     def _result(
         self,
