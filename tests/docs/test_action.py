@@ -87,7 +87,9 @@ STUB = 'for word in "$@"; do echo "$word" >> words; done; echo told > "a b/summa
 
 
 @needs_bash
-@pytest.mark.parametrize(("code", "verdict"), [(0, "open"), (1, "closed"), (2, None), (4, "edited")])
+@pytest.mark.parametrize(
+    ("code", "verdict"), [(0, "open"), (1, "closed"), (2, None), (4, "edited")]
+)
 def test_inputs_reach_the_commands_as_they_are(
     code: int, verdict: str | None, tmp_path: Path
 ) -> None:

@@ -152,7 +152,7 @@ def _entry_state(archive: ZipFile, entries: list[ZipInfo], said: dict[str, Any])
 
 
 State: TypeAlias = Literal["intact", "changed", "missing", "not reachable", "not recorded"]
-_BAD = ("changed", "missing")
+_BAD: tuple[State, ...] = ("changed", "missing")
 _KINDS = {
     "plan.toml": "plan",
     "run.json": "run",

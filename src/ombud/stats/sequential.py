@@ -1,4 +1,4 @@
-r"""Evidence that a mean changed, at any look at a series, with one rate of false alarms for all looks.
+r"""Evidence that a mean changed, with one rate of false alarms for all looks at a series.
 
 A series is looked at again and again. Each look gives a *recursive residual*: how far it is from
 all earlier looks together, in standard errors. While the mean stays what it is, whatever it is,
@@ -17,6 +17,7 @@ inference*. Vovk and Wang (2021), *E-values* (averages, and closed testing). Bro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ def start_weights(looks: int) -> Floats:
     Examples
     --------
     >>> start_weights(4).round(3).tolist()
-    [0.0, 0.239, 0.116, 0.07]
+    [0.0, 0.239, 0.117, 0.071]
     """
     ends = 1 / np.log(np.arange(looks) + np.e)
     return np.concatenate([[0.0], -np.diff(ends)])[:looks]
@@ -113,6 +114,10 @@ def log_evidence(
 
     Where `up` and `down` are the same, it is that of a normal distribution of the size around zero.
     """
+    if up is down:
+        information, score = change_sums(up, shift, inflation)
+        grown = 1 + tau**2 * information
+        return np.asarray(tau**2 * score**2 / (2 * grown) - np.log(grown) / 2)
     rise = change_sums(up, shift, inflation)
     fall = change_sums(down, shift, inflation)
     both = log_mixture(*rise, tau), log_mixture(fall[0], -fall[1], tau)
@@ -176,7 +181,7 @@ def most_likely_change(
 
 
 def closed_testing(e: npt.ArrayLike, alpha: float) -> npt.NDArray[np.bool_]:
-    """Return which of several e-values are named, so that no false one is with a chance above alpha.
+    """Return which of several e-values are named, any of them falsely with a chance of alpha.
 
     A number is named where the average over every set of numbers that holds it reaches 1 / alpha.
     The average of e-values is an e-value under any dependence.
@@ -242,7 +247,7 @@ def _residuals(
     z: Floats, less: Floats, shift: Floats, error: Floats, inflation: Floats | None = None
 ) -> Residuals:
     """Return residuals of which the extreme ones count for less in their own direction."""
-    up, down = np.where(z > 0, less, z), np.where(z < 0, less, z)
+    up, down = (z, z) if less is z else (np.where(z > 0, less, z), np.where(z < 0, less, z))
     return Residuals(z, up, down, shift, _scale(error), inflation)
 
 
@@ -270,6 +275,25 @@ def _scale(error: Floats) -> float:
     return float(known[0] / np.sqrt(2)) if len(known) else 1.0
 
 
+def summary_residuals(value: Floats, error: Floats, n: Floats) -> Residuals:
+    """Return the residuals of means of which each look gives the value and its standard error.
+
+    NaN where a look has none. The units before a look give its variance, as in `mean_residuals`.
+    """
+    known = ~np.isnan(value) & ~np.isnan(error) & (n > 0)
+    n = np.where(known, n, 0.0)
+    before = _before(n)
+    spread = _before(np.where(known, n * n * error**2, 0.0)) / np.maximum(before, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = value - _before(np.where(known, n * value, 0.0)) / before
+        pooled = np.sqrt(spread / before + spread / n)
+        wide = np.sqrt(spread / before + np.maximum(spread / n, error**2))
+        usable = np.where(known & (before > 0) & (pooled > 0), pooled, np.nan)
+        wide = np.where(np.isnan(usable), np.nan, wide)
+        z, less = (_deviates(gap / part, np.maximum(before - 1, 1)) for part in (usable, wide))
+    return _residuals(z, less, _shift(n, usable), usable)
+
+
 def count_residuals(events: Floats, n: Floats) -> Residuals:
     """Return the residuals of rates: exact, however rare the events are.
 
@@ -279,7 +303,7 @@ def count_residuals(events: Floats, n: Floats) -> Residuals:
     Examples
     --------
     >>> count_residuals(np.array([0.0, 3.0]), np.array([10.0, 10.0])).z.round(2).tolist()
-    [nan, 1.58]
+    [nan, 1.62]
     """
     before, seen = _before(n), _before(events)
     units, found = before + n, seen + events
@@ -299,20 +323,24 @@ def count_residuals(events: Floats, n: Floats) -> Residuals:
     return _residuals(z, z, _shift(n, error), error)
 
 
-def paired_residuals(values: Floats) -> Residuals:
+def paired_residuals(
+    values: Floats, clusters: npt.NDArray[np.integer[Any]] | None = None
+) -> Residuals:
     r"""Return the residuals of units that are measured again at each look.
 
     Each unit is compared with the mean of its own earlier looks, and the differences r of a look
     are compared with their spread at earlier looks (as evidence for its own direction, with
-    :math:`\sqrt{\sum r^2}` where that is larger). So what units have in common over looks cancels out.
-    Where the differences of a unit persist (a system that was changed once answers each user
-    otherwise from then on), later looks repeat earlier ones: the evidence is divided by the
+    :math:`\sqrt{\sum r^2}` where that is larger). So what units have in common over looks
+    cancels out. Where the differences of a unit persist (a system that was changed once answers
+    each user otherwise from then on), later looks repeat earlier ones: evidence is divided by the
     inflation of its variance, clustered by unit.
 
     Parameters
     ----------
     values
         Units x looks; NaN where a unit was not measured.
+    clusters
+        What units share, as codes; their differences are then summed.
     """
     looks = values.shape[1]
     known = ~np.isnan(values)
@@ -328,8 +356,9 @@ def paired_residuals(values: Floats) -> Residuals:
     with np.errstate(divide="ignore", invalid="ignore"):
         # A difference from k earlier looks has the variance of 1 + 1 / k looks.
         grown = np.where(usable, 1 + 1 / times, 0.0)
-        own = np.sqrt((r**2).sum(axis=0)) / n
-        spread = _before((r**2).sum(axis=0)) / _before(grown.sum(axis=0))
+        squares = (_summed(r, clusters) ** 2).sum(axis=0)
+        own = np.sqrt(squares) / n
+        spread = _before(squares) / _before(grown.sum(axis=0))
         error = np.sqrt(spread * grown.sum(axis=0)) / n
         error = np.where(error > 0, error, own)
         error = np.where(error > 0, error, np.nan)
@@ -343,12 +372,20 @@ def paired_residuals(values: Floats) -> Residuals:
             shift[start] = np.nan_to_num(share.sum(axis=0) / n / error, nan=0.0, posinf=0.0)
     shift = np.triu(shift)
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.nan_to_num(np.where(usable, (r - gap) / (n * error), 0.0))
+        parts = _summed(np.nan_to_num(np.where(usable, (r - gap) / (n * error), 0.0)), clusters)
     return _residuals(z, less, shift, error, _inflation(parts.T @ parts, shift))
 
 
+def _summed(r: Floats, clusters: npt.NDArray[np.integer[Any]] | None) -> Floats:
+    if clusters is None:
+        return r
+    result = np.zeros((int(clusters.max(initial=0)) + 1, r.shape[1]))
+    np.add.at(result, clusters, r)
+    return result
+
+
 def _inflation(gram: Floats, shift: Floats) -> Floats:
-    """Return the variance of each score, clustered by unit, over what independent looks would give."""
+    """Return the variance of each score, clustered by unit, over that of independent looks."""
     lower = np.tril(gram, -1)
     own = np.diag(gram)
     result = np.ones_like(shift)
