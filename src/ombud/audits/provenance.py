@@ -155,7 +155,7 @@ REPORTS = "reports.json"
 """Names the reports that were written into a result folder, each with its hash."""
 
 _SINGLE = ("plan.toml", "run.json", "estimates.json", "verdict.json", "held_out.parquet")
-_FOLDERS = ("outputs", "predictions", "rows", "tables", "inputs", "repeats")
+_FOLDERS = ("outputs", "predictions", "rows", "groups", "tables", "inputs", "repeats")
 
 
 @dataclass(frozen=True)
