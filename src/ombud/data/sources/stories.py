@@ -441,7 +441,7 @@ def build_tv_synopses(
         table,
         steps,
         tmdb,
-        *filter(None, (wikipedia, imdb)),
+        *(one for one in (wikipedia, imdb) if one is not None),
     )
     return table, card
 

@@ -105,7 +105,9 @@ def synopses(
     labels = {"label": passed}
     if acceptable == "both":
         labels |= {"label:PG-13 ok": PG_13, "label:PG ok": PG}
-    columns = [(~marks.is_in(list(some))).alias(name) for name, some in labels.items()]
+    columns: list[pl.Expr | pl.Series] = [
+        (~marks.is_in(list(some))).alias(name) for name, some in labels.items()
+    ]
     columns += [pl.col(name).alias(as_) for as_, name in names.items() if name]
     parts = [table.select(pl.col(one).alias("text"), *columns).filter(rated) for one in asked]
     if not names["id"]:
@@ -116,8 +118,9 @@ def synopses(
     made = None
     if groups:
         frame = frame.with_columns(pl.col("id").cast(pl.String))
-        years = [year_in(one) for one in frame["year"]] if names["year"] else [None] * len(frame)
+        dates = frame["year"].to_list() if names["year"] else [None] * len(frame)
         titles = frame["title"].fill_null("").to_list()
+        years = [year_in(date) for date in dates]
         made, missed = groups_by_title(frame["id"], titles, years, read_identity_lists(groups))
         dropped += missed
     data = text_dataset(

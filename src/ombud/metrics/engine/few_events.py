@@ -307,7 +307,7 @@ class RatioPolicy:
         """Return a ratio that is shown only because many were flagged, valid among those shown."""
         sample, here = place
         part, whole = counts_of(estimator, sample, here), counts_of(estimator, sample, 0)
-        rest = whole.events - part.events, whole.texts - part.texts
+        rest = whole.events - part.events, float(whole.texts - part.texts)
         units, spread = (part.events, float(part.texts), float(self.smallest)), 0.0
         if not is_independent(estimator, sample):
             effect = max(_score_of(estimator, sample, here).effect, 1.0)

@@ -219,7 +219,7 @@ def _fitted(
             )
         )
     fit = _fit_facts(fitted, y, len(names), ends[0], logistic=asked.logistic)
-    fit |= _joint_test(fitted, len(names), n)
+    fit |= _joint_test(fitted, len(names), n, linear=not asked.logistic)
     return estimates, list(used.dropped), {"system": system, "errors": text, **fit}
 
 
@@ -251,14 +251,14 @@ def _fit_facts(
     }
 
 
-def _joint_test(fitted: Any, width: int, units: int) -> dict[str, Any]:
+def _joint_test(fitted: Any, width: int, units: int, *, linear: bool) -> dict[str, Any]:
     r"""Return the test that no column matters: F (linear) or :math:`\chi^2` (logistic).
 
     With clusters it is the Wald test with the cluster-robust covariance, whose F has one degree of
     freedom less in the denominator than there are clusters; there is none with fewer clusters than
     columns. Otherwise it is the classical F, or the likelihood ratio.
     """
-    linear, clustered = hasattr(fitted, "rsquared"), fitted.cov_type == "cluster"
+    clustered = fitted.cov_type == "cluster"
     rest = units - 1.0 if clustered else float(fitted.nobs) - width - 1
     name = "F" if linear else "likelihood ratio"
     value = None
