@@ -119,7 +119,8 @@ def _each_text_once(parts: list[Dataset], sources: list[str]) -> list[Dataset]:
             "counts once, with the first definition"
         )
         if not new.any():
-            fault = f"part {name!r} is refused: {reason}. Remove it, or audit it by itself"
+            fault = f"part {name!r} is refused: {reason}. Remove it, or audit it by itself; some "
+            fault += 'sources read several types of labels at once (label = "all")'
             raise DataError("combined", [fault])
         gone = Exclusion(
             "texts", "texts", int((~new).sum()), reason, len(texts), "warning/second-definition"

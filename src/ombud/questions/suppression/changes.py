@@ -198,6 +198,8 @@ class Migration(Options, Analysis):
         if self.old == self.new:
             raise PlanError(f"migration: old and new are both {self.old!r}; name two moderators")
         texts: Texts = data.need("texts", "migration")
+        texts = replace(texts, types={})
+        data = replace(data, texts=texts)
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
         old, new, lost = _decided_by_both(old, new, texts)
         truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
