@@ -328,11 +328,11 @@ def acceptable_parts(texts: Texts) -> list[TextPart]:
         # Where one set alone has a type, it stands for its family and for all.
         for (label, kind, name, here), plain in reversed(list(zip(whole, first, strict=True))):
             known = here & (truth >= 0)
-            if not known.any() or plain.type == type_name:
-                continue
-            if any(np.array_equal(known, other) for other in seen):
+            if not known.any() or any(np.array_equal(known, other) for other in seen):
                 continue
             seen.append(known)
+            if plain.type == type_name:
+                continue
             typed = f"{label}, labeled {type_name}" if label else f"labeled {type_name}"
             further.append(TextPart(typed, kind, name, type_name, here & (truth == 0)))
     return [*first, *sorted(further, key=lambda part: part.label)]

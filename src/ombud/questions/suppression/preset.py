@@ -141,6 +141,11 @@ def _analyses(
         {"name": "set-sizes"},
         {"name": "identity-tag-counts", **listed, **special},
         {"name": "tag-validation", **listed, "mode": options.mode},
+        {
+            "name": "suppression-counts",
+            "outcome": options.outcome,
+            "categories": options.categories,
+        },
     ]
     if voted:
         result.append({"name": "rater-agreement"})

@@ -60,7 +60,8 @@ class _Regression(Options, Analysis):
                 exclusions.append(
                     Exclusion(f"{name}: {self.title}", f"column ({column})", 1, reason)
                 )
-            rows += [_row(e) for e in result]
+            errors = fit.pop("coefficients", {})
+            rows += [_row(e) | errors.get(e.group, dict.fromkeys(_MODEL)) for e in result]
         corrected = correct(estimates, settings.correction)
         tables = {self.registered_name: pl.DataFrame(rows, infer_schema_length=None)}
         if fits:
@@ -220,6 +221,13 @@ def _fitted(
         )
     fit = _fit_facts(fitted, y, len(names), ends[0], logistic=asked.logistic)
     fit |= _joint_test(fitted, len(names), n, linear=not asked.logistic)
+    classical = _classical(fitted, linear=not asked.logistic)
+    columns_of_model = zip(("constant", *names), fitted.params, fitted.bse, classical, strict=True)
+    fit["coefficients"] = {
+        name: dict(zip(_MODEL, map(float, numbers), strict=True))
+        for name, *numbers in columns_of_model
+    }
+    fit["intercept_classical_error"] = float(classical[0])
     return estimates, list(used.dropped), {"system": system, "errors": text, **fit}
 
 
@@ -276,6 +284,19 @@ def _joint_test(fitted: Any, width: int, units: int, *, linear: bool) -> dict[st
         p = float(fdtrc(width, rest, value)) if linear else float(chdtrc(width, value))
     degrees = rest if linear else width
     return {"test": name, "statistic": value, "degrees_of_freedom": degrees, "p": p}
+
+
+_MODEL = ("coefficient", "error", "classical_error")
+"""What the table of a model has beside its estimates, on the scale of the model."""
+
+
+def _classical(fitted: Any, *, linear: bool) -> NDArray[np.float64]:
+    """Return the errors of coefficients if texts were independent and variances alike."""
+    if linear:
+        covariance = fitted.scale * np.asarray(fitted.normalized_cov_params)
+    else:
+        covariance = np.linalg.inv(-fitted.model.hessian(np.asarray(fitted.params)))
+    return np.sqrt(np.diag(covariance))
 
 
 def _unfit(y: NDArray[np.float64], n: int, width: int) -> str:
