@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
 from ombud.questions.warnings.reruns import EVERYONE, SECOND
+from ombud.questions.warnings.tables import SHIFT, TABLE_1, TABLE_2, common_labels, small_p_values
 from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Role, Select
@@ -77,7 +78,6 @@ LABEL_AVERAGES = (
     ("Mean logarithm of users\u2019 ratios, for each label.",
      _amplified("overall", by_label=True, form="log-ratio"), DIFFERENCE),
 )  # fmt: skip
-SHIFT = Select("popularity-shift/difference", exact=True)
 DELTA = Select("popularity-shift/cliffs-delta", exact=True)
 HIGHER, LOWER, SAME, PREFERENCE = (
     Select(f"user-preference/{name}", exact=True)
@@ -106,16 +106,6 @@ def _accuracy(context: Context) -> list[Select]:
     infos = [i for i in context.result.metrics if i.spec.get("name") in _ACCURACY]
     infos.sort(key=lambda i: _ACCURACY.index(i.spec["name"]))
     return [Select(i.key or i.title, ("overall",), exact=True) for i in infos]
-
-
-def _common(context: Context, most: int) -> list[str]:
-    """Return the labels that the most items are known to carry, most common first."""
-    for name, column in (("label-status", "yes"), ("popularity-shift", "with")):
-        table = context.table(name)
-        if table is not None and {"label", column} <= set(table.columns):
-            ordered = table.sort(column, descending=True, maintain_order=True)
-            return cast("list[str]", ordered["label"][:most].to_list())
-    return []
 
 
 def _base(context: Context, system: str) -> str | None:
@@ -429,7 +419,7 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 def _spread(context: Context) -> Iterable[Block]:
     """Draw how users are spread, for all labels combined and for the most common ones."""
     panels: dict[str, dict[str, tuple[float, ...]]] = {}
-    for select, labels in ((MEAN, [""]), (LABEL_MEAN, _common(context, _MOST_LABELS))):
+    for select, labels in ((MEAN, [""]), (LABEL_MEAN, common_labels(context, _MOST_LABELS))):
         key = context.key(select)
         for table in context.result.tables.values():
             if {"key", "units", "to"} <= set(table.columns) and table["key"][:1].to_list() == [key]:
@@ -473,7 +463,7 @@ def _preferred(context: Context) -> Iterable[Block]:
     rated = any(e.details.get("explicit") for e in context.find(PREFERENCE))
     value = pl.col("with") - pl.col("without") if rated else pl.col("with")
     rows: dict[str, tuple[float, ...]] = {}
-    for label in _common(context, 3 * _MOST_LABELS):
+    for label in common_labels(context, 3 * _MOST_LABELS):
         series = table.filter(pl.col("label") == label).select(value).to_series()
         if len(series):
             rows[_label(context, label)] = tuple(
@@ -514,7 +504,7 @@ def _popularity(context: Context) -> Iterable[Block]:
     """Draw the popularity of items with and without each of the most common labels."""
     log = any(e.details.get("popularity") == "interactions" for e in context.find(SHIFT))
     panels = []
-    for label in _common(context, _MOST_LABELS):
+    for label in common_labels(context, _MOST_LABELS):
         sides = {
             side: context.rows("popularity-histogram", label=label, status=side)
             for side in ("with", "without", "unknown")
@@ -639,6 +629,7 @@ SECTIONS = (
         Custom(lambda _: (), under(*OTHERS)),
         appendix=True,
     ),
+    part("Tables of the published study", TABLE_1, Say((small_p_values,)), TABLE_2, appendix=True),
     part(
         "Popularity of labeled items",
         Grid(
