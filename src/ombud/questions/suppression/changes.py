@@ -206,6 +206,8 @@ class Migration(Options, Analysis):
         if self.old == self.new:
             raise PlanError(f"migration: old and new are both {self.old!r}; name two moderators")
         texts: Texts = data.need("texts", "migration")
+        texts = replace(texts, types={})
+        data = replace(data, texts=texts)
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
         for name, one in ((self.old, old), (self.new, new)):
             if one.lacks_decisions and (name == self.old or self.match == "none"):
