@@ -28,6 +28,7 @@ from ombud.report.show import (
     stored_cell,
 )
 from ombud.stats.estimate import Estimate
+from ombud.text.identity import default_terms
 from ombud.text.tagging import STATED
 
 _LARGE = 0.1
@@ -204,8 +205,9 @@ def _poor(context: Context) -> Sequence[Text]:
     found = [(e.group, e.value or 0.0) for e in recalls if (e.value or 0.0) < POOR]
     if not recalls:
         options = context.result.plan.options
-        terms = "" if options.get("path") else str(options.get("terms", "terms-identity@1"))
-        low = measured_quality(terms, str(options.get("mode", "whole-word")))
+        mode = str(options.get("mode", "whole-word"))
+        terms = "" if options.get("path") else str(options.get("terms") or default_terms(mode))
+        low = measured_quality(terms, mode)
         low = low.filter(low["recall"] < POOR)
         where = "Jigsaw\u2019s sentence templates"
         found = list(zip(low["group"].to_list(), low["recall"].to_list(), strict=True))
