@@ -71,9 +71,10 @@ def in_context(texts: Sequence[str], terms: Sequence[Term], rows: Ints, found: I
     special = {
         word
         for word, context in stems.items()
-        if context or {word, f"{word}s"} & (rules["before"].keys() | rules["behind"].keys())
+        if context
+        or {word, f"{word}s"} & (rules["before"].keys() | rules["behind"].keys())
         or word in rules["names"] | rules["no_hyphen"] | rules["national"]
-    }  # fmt: skip
+    }
     ambiguous = np.array([fold(term.text) in special for term in terms], dtype=np.bool_)
     check = ambiguous[found]
     result = np.ones(len(rows), dtype=np.bool_)
@@ -87,9 +88,12 @@ def in_context(texts: Sequence[str], terms: Sequence[Term], rows: Ints, found: I
     good: set[tuple[int, int]] = set()
     tokens: dict[int, tuple[list[str], list[str], list[int]]] = {}
     for at, index, start, end in zip(
-        hits.text_index.tolist(), hits.term_index.tolist(), hits.start.tolist(), hits.end.tolist(),
+        hits.text_index.tolist(),
+        hits.term_index.tolist(),
+        hits.start.tolist(),
+        hits.end.tolist(),
         strict=True,
-    ):  # fmt: skip
+    ):
         row, term = int(some[at]), int(which[index])
         if (row, term) in good:
             continue

@@ -205,9 +205,7 @@ def test_one_plan_rebuilds_the_published_tables(realdata: Path) -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize(
-    "terms", ["terms-identity@1", "terms-identity@2", "terms-identity-extended@1"]
-)
+@pytest.mark.parametrize("name", ["@1", "@2", "-extended@1"])
 def test_the_measured_quality_of_the_lists_is_what_it_says(realdata: Path, name: str) -> None:
     from ombud import registry
 
