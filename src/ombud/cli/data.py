@@ -46,7 +46,7 @@ def _read(form: Form, path: Path) -> Any:
     if form is Form.RECOMMENDATIONS:
         return Recommendations.from_frame(path)
     if form is Form.DECISIONS:
-        return Decisions.from_frame(path, threshold=0.5)
+        return Decisions.from_frame(path)
     return read_table_file(form.value.replace("-", "_"), path, TableOptions(unlabeled="unknown"))
 
 

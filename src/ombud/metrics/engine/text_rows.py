@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.dataset import Dataset
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import NO_DECISIONS, Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
@@ -49,8 +49,8 @@ def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
 
 
 def was_refused(decisions: Decisions) -> NDArray[np.float64]:
-    """Return 1 for refused, 0 for flagged or allowed; NaN where there is no answer."""
-    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED.value)
+    """Return 1 for refused, 0 for flagged, allowed or scored; NaN where there is no answer."""
+    answered = decisions.answered | (decisions.outcomes == Outcome.REFUSED.value)
     return np.where(answered, decisions.outcomes == Outcome.REFUSED.value, np.nan)
 
 
@@ -81,7 +81,7 @@ EVENTS: dict[Happening, str] = {
 
 def was_undecided(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 where a moderator refused, failed or answered what nobody can read; else 0."""
-    return (~decisions.decided).astype(np.float64)
+    return (~decisions.answered).astype(np.float64)
 
 
 def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> N
         some = decisions.category_scores[:, chosen].astype(np.float64)
         lowest = np.where(np.isnan(some), -np.inf, some).max(axis=1)
         scores = np.where(np.isfinite(lowest), lowest, np.nan)
-    return np.where(decisions.decided, scores, np.nan)
+    return np.where(decisions.answered, scores, np.nan)
 
 
 def measure_scores(metric: Any, outputs: Outputs, data: Dataset) -> Rows:
@@ -165,6 +165,9 @@ def measure_texts(
             dtype=np.float64,
         )
     }
+    if needed == "decision":
+        scored = known & (decisions.outcomes == Outcome.SCORED) & np.isnan(result)
+        tallies[SCORED] = np.array([np.count_nonzero(scored)], dtype=np.float64)
     if among == "all" and needed == "decision":
         tallies[AGREEMENT] = agreement(decisions, texts)
     exclusions += [*left_out(tallies, needed), *contradictions(tallies)]
@@ -207,6 +210,9 @@ def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Ex
 
 AGREEMENT = "agreement"
 """The tally of decisions by label: acceptable, to be flagged, unlabeled; each allowed, flagged."""
+
+SCORED = "scored"
+"""The tally of answers that are scores without a decision, where a decision was needed."""
 
 _MOST_FLAGGED = 0.95
 _WORSE = -3.0
@@ -257,10 +263,12 @@ def contradictions(tallies: Mapping[str, NDArray[np.float64]]) -> list[Exclusion
 def cannot_tell(
     tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Return why rates cannot be told where (almost) only flagged texts are labeled.
+    """Return why rates are undefined: there are no decisions, or hardly any label of other texts.
 
     A label that was given because a text was flagged says nothing about the texts that were not.
     """
+    if SCORED in tallies and tallies[SCORED][0]:
+        return {label: dict(WITHOUT_DECISIONS) for label in labels}
     if AGREEMENT not in tallies:
         return {}
     allowed, flagged = tallies[AGREEMENT][:4].reshape(2, 2).sum(axis=0)
@@ -276,6 +284,10 @@ def cannot_tell(
         "sample"
     )
     return {label: {"undefined": reason} for label in labels}
+
+
+WITHOUT_DECISIONS: Mapping[str, Any] = {"undefined": NO_DECISIONS, "lacks_decisions": True}
+"""Details of a metric of flags whose system states scores and no decisions."""
 
 
 def sizes_told(
@@ -326,6 +338,7 @@ _WORDS = {
     Outcome.REFUSED.value: "refused",
     Outcome.ERROR: "error",
     Outcome.UNPARSEABLE: "unparseable",
+    Outcome.SCORED: "with a score only",
 }
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ombud.data.ids import Vocabulary
 from ombud.errors import AuditedSystemError, OmbudError, PlanError, ResultError
+from ombud.http.store import check_structure, checksum, open_database
 from ombud.probes.blackbox.systems import HistorySystem, ManyHistories, TryAgainError, check_writes
 from ombud.probes.edits import History
 from ombud.systems.recommenders.adapters.answers import as_answer
@@ -88,10 +89,14 @@ class QueryBudget:
 
 _APPLICATION = 0x6F6D6271
 _SCHEMA = """
-CREATE TABLE asked (run TEXT NOT NULL, question BLOB NOT NULL, answer TEXT);
+CREATE TABLE asked (run TEXT NOT NULL, question BLOB NOT NULL, answer TEXT, checksum BLOB);
 CREATE INDEX asked_question ON asked (question);
 CREATE INDEX asked_run ON asked (run);
 """
+_SET_ANSWER = (
+    "UPDATE asked SET answer = ?1, checksum = ombud_checksum(run, question, ?1) WHERE rowid = ?2"
+)
+_VERSION = 1
 _PORTION = 64
 
 
@@ -233,8 +238,9 @@ class Questions:
         """Return an answer that is there, and whether this run has asked for it."""
         with self._lock:
             rows = self._db.execute(
-                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer <> ''",
-                (self.run, key),
+                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer <> '' "
+                "AND checksum = ombud_checksum(run, ?, answer)",
+                (self.run, key, key),
             ).fetchall()
         return (json.loads(rows[0][0]), any(mine for _, mine in rows)) if rows else (None, False)
 
@@ -297,24 +303,21 @@ class Questions:
             self._noted += len(portion)
             for key, _ in portion:
                 done = self._db.execute(
-                    "INSERT INTO asked (run, question) VALUES (?, ?)", (self.run, key)
+                    "INSERT INTO asked VALUES (?, ?, NULL, ?)",
+                    (self.run, key, checksum(self.run, key, None)),
                 )
                 rows.append(int(done.lastrowid or 0))
             return rows
 
     def _keep(self, rows: list[int], answers: list[list[Any]]) -> None:
         with self._lock, self._db:
-            self._db.executemany(
-                "UPDATE asked SET answer = ? WHERE rowid = ?",
-                [(json.dumps(a), row) for a, row in zip(answers, rows, strict=True)],
-            )
+            words = map(json.dumps, answers)
+            self._db.executemany(_SET_ANSWER, [*zip(words, rows, strict=True)])
 
     def _tell_unanswered(self, rows: list[int]) -> None:
         """Note that these questions ended without an answer: they are not in flight."""
         with self._lock, self._db:
-            self._db.executemany(
-                "UPDATE asked SET answer = '' WHERE rowid = ?", [(row,) for row in rows]
-            )
+            self._db.executemany(_SET_ANSWER, [("", row) for row in rows])
 
     def _as_given(self, history: History) -> dict[Any, float]:
         ids = self.catalogue.take(history.items).tolist()
@@ -365,7 +368,7 @@ def _open(path: Path | None) -> sqlite3.Connection:
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(path or ":memory:", timeout=60, check_same_thread=False)
+        db = open_database(path or ":memory:")
         empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         application = db.execute("PRAGMA application_id").fetchone()[0]
         if not empty and application != _APPLICATION:
@@ -374,8 +377,48 @@ def _open(path: Path | None) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         if empty:
             db.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION}; "
+                f"PRAGMA user_version = {_VERSION}; COMMIT;"
             )
-    except (OSError, sqlite3.DatabaseError) as fault:
+        else:
+            _check_rows(db)
+    except (OSError, OverflowError, MemoryError, sqlite3.Error) as fault:
         raise ResultError(f"cache {path}: {fault}. Name another file") from None
     return db
+
+
+def _check_rows(db: sqlite3.Connection) -> None:
+    """Make damaged rows questions without an answer, and give rows of older files a checksum.
+
+    Damaged questions count against the budget, because they were sent, and may be sent again.
+    """
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        check_structure(db)
+        old = db.execute("PRAGMA user_version").fetchone()[0] < _VERSION
+        if old:
+            db.execute("ALTER TABLE asked ADD COLUMN checksum BLOB")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+        rows = db.execute("SELECT rowid, checksum, run, question, answer FROM asked NOT INDEXED")
+        changed = []
+        for rowid, stored, *row in rows:
+            if old or stored != checksum(*row):
+                row = row if old and _is_row(*row) else _unanswered(*row)
+                changed.append((*row, checksum(*row), rowid))
+        db.executemany(
+            "UPDATE asked SET run = ?, question = ?, answer = ?, checksum = ? WHERE rowid = ?",
+            changed,
+        )
+
+
+def _is_row(run: Any, question: Any, answer: Any) -> bool:
+    try:
+        readable = not answer or isinstance(json.loads(answer), list)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return readable and isinstance(run, str) and run.isprintable() and isinstance(question, bytes)
+
+
+def _unanswered(run: Any, question: Any, _: Any) -> list[Any]:
+    named = isinstance(run, str) and run.isprintable()
+    return [run if named else "damaged", question if isinstance(question, bytes) else b"", ""]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.audits.presets import Options
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import NO_DECISIONS, Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
@@ -59,6 +60,7 @@ class Drift(Options, Analysis):
         if unknown:
             known = ", ".join(result)
             raise PlanError(f"drift: no moderator is called {unknown[0]!r}; known: {known}")
+        scored = [name for name in (self.before, self.after) if result[name].lacks_decisions]
         rows = [
             measure_texts(first_answers(result[name]), data, was_flagged)
             for name in (self.after, self.before)
@@ -76,7 +78,9 @@ class Drift(Options, Analysis):
             inside = data.text_groups.aligned(units)
             groups |= dict(zip(data.text_groups.names, inside.T, strict=True))
         changes = [
-            self._change(flags[m], None if clusters is None else clusters[m], group, settings)
+            self._change(
+                flags[m], None if clusters is None else clusters[m], group, settings, scored
+            )
             for group, m in groups.items()
         ]
         everyone, by_group = changes[:1], correct(changes[1:], settings.correction)
@@ -91,6 +95,7 @@ class Drift(Options, Analysis):
         clusters: NDArray[np.int32] | None,
         group: str,
         settings: Settings,
+        scored: Sequence[str],
     ) -> Estimate:
         about: dict[str, Any] = {
             "metric": "drift of the false-positive rate",
@@ -104,6 +109,9 @@ class Drift(Options, Analysis):
             "null": 0.0,
         }
         n = len(flags) if clusters is None else len(np.unique(clusters))
+        if scored:
+            reason = f"{' and '.join(scored)}: {NO_DECISIONS}"
+            return Estimate.undefined(reason_code="no-decisions", reason=reason, n=0, **about)
         if n < settings.minimum:
             reason = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
             return Estimate.undefined(reason_code="too-few-units", reason=reason, n=n, **about)
@@ -199,7 +207,10 @@ class Migration(Options, Analysis):
             raise PlanError(f"migration: old and new are both {self.old!r}; name two moderators")
         texts: Texts = data.need("texts", "migration")
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
-        old, new, lost = _decided_by_both(old, new, texts)
+        for name, one in ((self.old, old), (self.new, new)):
+            if one.lacks_decisions and (name == self.old or self.match == "none"):
+                raise PlanError(f"migration: {name}: {NO_DECISIONS}")
+        old, new, lost = _decided_by_both(old, new, texts, self.match != "none")
         truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
         new, threshold = self._matched(old, new, truth)
         table = pl.DataFrame({**self._rates(old, new, truth), "threshold": [threshold]})
@@ -268,10 +279,13 @@ class Migration(Options, Analysis):
 
 
 def _decided_by_both(
-    old: Decisions, new: Decisions, texts: Texts
+    old: Decisions, new: Decisions, texts: Texts, matched: bool
 ) -> tuple[Decisions, Decisions, int]:
-    """Return the decisions on the texts that both decided, in one order, and how many are lost."""
-    ids = [one.ids[one.decided] for one in (old, new)]
+    """Return the decisions on the texts that both decided, in one order, and how many are lost.
+
+    Scores of the new moderator suffice where they get a matched threshold.
+    """
+    ids = [old.ids[old.decided], new.ids[new.answered if matched else new.decided]]
     shared = np.intersect1d(np.intersect1d(ids[0], ids[1]), texts.ids)
     if not len(shared):
         raise PlanError("migration: the two moderators decided no text in common")

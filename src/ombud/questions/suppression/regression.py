@@ -15,7 +15,7 @@ from scipy.special import chdtrc, fdtrc
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.audits.presets import Options
-from ombud.data.decisions import Decisions
+from ombud.data.decisions import NO_DECISIONS, Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import require
@@ -52,7 +52,9 @@ class _Regression(Options, Analysis):
         fits: list[dict[str, Any]] = []
         for name, decisions in decisions_in(outputs, self.registered_name).items():
             outcome = self._outcome(_first(decisions, texts), texts)
-            result, dropped, fit = _fitted(self, outcome, columns, texts, settings, name)
+            result, dropped, fit = _fitted(
+                self, outcome, columns, texts, settings, name, decisions.lacks_decisions
+            )
             estimates += result
             fits += [fit] if fit else []
             for column, reason in dropped:
@@ -144,18 +146,18 @@ def _fitted(
     texts: Texts,
     settings: Settings,
     system: str,
+    lacks_decisions: bool,
 ) -> tuple[list[Estimate], list[tuple[str, str]], dict[str, Any]]:
     known = ~np.isnan(outcome)
     if not known.any():
         reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
+        code = "not-measured"
+        if asked.logistic and lacks_decisions:
+            code, reason = "no-decisions", NO_DECISIONS
         about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
         about["key"] = asked.registered_name
         return (
-            [
-                Estimate.undefined(
-                    reason_code="not-measured", metric=asked.title, reason=reason, n=0, **about
-                )
-            ],
+            [Estimate.undefined(reason_code=code, metric=asked.title, reason=reason, n=0, **about)],
             [],
             {},
         )
