@@ -45,6 +45,8 @@ class Texts:
         The language of each text (None where it is unknown), or None.
     yes, no
         How many raters would flag each text, and how many would not, or None.
+    functions
+        What each text tests, as in a suite of functional tests such as HateCheck, or None.
     is_part
         Whether these are some texts of more, as in an audit in blocks: others may have what these
         lack.
@@ -61,6 +63,7 @@ class Texts:
     yes: NDArray[np.int32] | None = None
     no: NDArray[np.int32] | None = None
     is_part: bool = False
+    functions: NDArray[np.object_] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -72,9 +75,10 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family`, `set` and `language`; and `yes` and
-            `no`, how many raters would flag it and would not. With votes and without `label`, the
-            majority says whether it should be flagged; a tie is unknown.
+            flagged, missing = unknown), `cluster`, `family`, `set`, `language` and `function` (what
+            the text tests); and `yes` and `no`, how many raters would flag it and would not. With
+            votes and without `label`, the majority says whether it should be flagged; a tie is
+            unknown.
         source
             The table's name in messages.
         """
@@ -86,6 +90,7 @@ class Texts:
             Column("family", "text", required=False),
             Column("set", "text", required=False),
             Column("language", "text", required=False, nullable=True),
+            Column("function", "text", required=False, nullable=True),
             Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
@@ -131,7 +136,11 @@ class Texts:
         languages = None
         if "language" in table.columns:
             languages = table["language"].to_numpy().astype(object)
-        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no)
+        functions = None
+        if "function" in table.columns:
+            functions = table["function"].to_numpy().astype(object)
+        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no,
+                   functions=functions)  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -155,6 +164,8 @@ class Texts:
             columns["set"] = self.sets
         if self.languages is not None:
             columns["language"] = pl.Series(self.languages.tolist(), dtype=pl.String)
+        if self.functions is not None:
+            columns["function"] = pl.Series(self.functions.tolist(), dtype=pl.String)
         if self.yes is not None and self.no is not None:
             columns |= {"yes": self.yes, "no": self.no}
         return pl.DataFrame(columns)
