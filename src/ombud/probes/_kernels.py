@@ -511,36 +511,44 @@ def item_singles(
     part_near, part_values = np.empty(room, np.float32), np.empty(room, np.float32)
     part_codes = np.empty(room, np.int64)
     zero = np.float32(0)
-    now = np.empty(n_items, np.float32)
     most = min(neighbours, length + 1)
-    for i in range(n_items):
-        now[i] = near_score(i, -1, begin, near, near_items, near_values, changes, 0, come, zero, 0,
-                            zero, most, length <= neighbours, average, least_count, mean[i],
-                            part_near, part_codes, part_values)  # fmt: skip
-    listed = np.empty(n_items, np.bool_)
-    top = -np.inf
-    for i in range(n_items):
-        listed[i] = rated[i] == 0 and now[i] == now[i]  # not NaN
-        if listed[i]:
-            top = max(top, beta * now[i])
-    if top == -np.inf:
-        top = 0.0
-    weight = np.zeros(n_items)
-    total = 0.0
-    for i in range(n_items):
-        if listed[i]:
-            weight[i] = np.exp(beta * now[i] - top)
-            total += weight[i]
-    order = np.argsort(np.where(listed, -now, np.float32(np.inf)), kind="mergesort")
+    # Sums run over the history in its order or nearest first, which depends on its length; so an
+    # edit may change the last digit of every score. Row 1 of what holds today is in its order.
+    now = np.empty((2, n_items), np.float32)
+    weights, totals, tops = np.zeros((2, n_items)), np.zeros(2), np.full(2, -np.inf)
+    orders = np.empty((2, n_items), np.int64)
+    listed = np.zeros(n_items, np.bool_)
+    for ordered in range(2):
+        if ordered != int(length <= neighbours) and not neighbours <= length <= neighbours + 1:
+            continue
+        for i in range(n_items):
+            now[ordered, i] = near_score(
+                i, -1, begin, near, near_items, near_values, changes, 0, come, zero, 0, zero, most,
+                ordered == 1, average, least_count, mean[i], part_near, part_codes, part_values
+            )  # fmt: skip
+            listed[i] = rated[i] == 0 and now[ordered, i] == now[ordered, i]  # not NaN
+            if listed[i]:
+                tops[ordered] = max(tops[ordered], beta * now[ordered, i])
+        if tops[ordered] == -np.inf:
+            tops[ordered] = 0.0
+        for i in range(n_items):
+            if listed[i]:
+                weights[ordered, i] = np.exp(beta * now[ordered, i] - tops[ordered])
+                totals[ordered] += weights[ordered, i]
+        keys = np.where(listed, -now[ordered], np.float32(np.inf))
+        orders[ordered] = np.argsort(keys, kind="mergesort")
     n_listed = int(listed.sum())
     best, best_codes = np.empty(k, np.float32), np.empty(k, np.int64)
+    ordered = int(length <= neighbours)
+    base_scores, weight, order = now[ordered], weights[ordered], orders[ordered]
+    total, top = totals[ordered], tops[ordered]
     held = 0
     for a in range(min(k, n_listed)):
-        best[a], best_codes[a] = now[order[a]], order[a]
+        best[a], best_codes[a] = base_scores[order[a]], order[a]
         held += 1
     for a in range(len(targets)):
         target = targets[a]
-        score = now[target] if listed[target] else np.float32(np.nan)
+        score = base_scores[target] if listed[target] else np.float32(np.nan)
         log_probability[0, a] = -np.inf
         if listed[target]:
             log_probability[0, a] = beta * score - top - np.log(total)
@@ -647,6 +655,9 @@ def item_singles(
             elif value == 0:
                 after -= 1
             in_order = after <= neighbours
+            ordered = int(in_order)
+            base_scores, weight, order = now[ordered], weights[ordered], orders[ordered]
+            total, top = totals[ordered], tops[ordered]
             worth = np.float32(value - means[v])
             for b in range(n_affected):
                 i = affected[b]
@@ -686,7 +697,7 @@ def item_singles(
                     for i in range(n_items):
                         if (value > 0) if i == item else (rated[i] > 0):
                             continue
-                        score = fresh[i] if mark[i] == stamp else now[i]
+                        score = fresh[i] if mark[i] == stamp else base_scores[i]
                         if score == score:
                             if step == 0:
                                 base = max(base, beta * score)
@@ -698,7 +709,7 @@ def item_singles(
                 i = order[a]
                 a += 1
                 if mark[i] != stamp and not (i == item and value > 0):
-                    best[held], best_codes[held] = now[i], i
+                    best[held], best_codes[held] = base_scores[i], i
                     held += 1
             for b in range(n_affected):
                 i = affected[b]
@@ -712,7 +723,7 @@ def item_singles(
                     if value == 0:
                         score = fresh[item]
                 elif rated[target] == 0:
-                    score = fresh[target] if mark[target] == stamp else now[target]
+                    score = fresh[target] if mark[target] == stamp else base_scores[target]
                 log_probability[1 + at + v, a] = -np.inf
                 if score == score:
                     log_probability[1 + at + v, a] = beta * score - base - np.log(left)
