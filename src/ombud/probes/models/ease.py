@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.interactions import Interactions
 from ombud.probes.edits import EditSpace, History, Singles, rows_of
 from ombud.probes.influence import (
     Influence,
@@ -89,12 +91,32 @@ class LinearBox:
         return found
 
 
+_LAST: dict[float, tuple[ReferenceType[Interactions], Floats]] = {}
+"""The last inverse, by the regularization, with the data it is of: several probes need it."""
+
+
 def inverse_of(model: EASE) -> Floats:
-    """Return the inverse that training EASE inverts, which it does not store."""
+    """Return the inverse that training EASE makes and does not store."""
+    known = _LAST.get(model.regularization)
+    if known is not None and known[0]() is model.interactions:
+        return known[1]
+    _LAST.clear()
     matrix = model.interactions.matrix.astype(np.float64)
     gram = np.asfortranarray((matrix.T @ matrix).toarray())
     gram[np.diag_indices_from(gram)] += model.regularization
-    return np.ascontiguousarray(inverse_in_place(gram))
+    found = np.ascontiguousarray(inverse_in_place(gram))
+    _LAST[model.regularization] = (ref(model.interactions), found)
+    return found
+
+
+def without_dust(scores: Floats) -> Floats:
+    """Return scores with 0 for what is 0 but for rounding, as items without a link have.
+
+    Training, which meets no such rounding, gives them equal scores and ranks the lower id first.
+    """
+    with np.errstate(invalid="ignore"):
+        largest = np.nanmax(np.abs(scores), initial=0.0)
+        return np.where(np.abs(scores) < 1e-12 * largest, 0.0, scores)
 
 
 class EaseInfluence(Influence):
@@ -117,7 +139,7 @@ class EaseInfluence(Influence):
         own, product = self.own(target)
         scores = own - product / np.diag(self.inverse)
         scores[self.counts == 0] = np.nan
-        return np.where(own.any(), scores, np.nan)
+        return without_dust(np.where(own.any(), scores, np.nan))
 
     def own(self, target: int) -> tuple[Floats, Floats]:
         """Return the target's history x, and x'P."""
@@ -161,7 +183,7 @@ class _PreparedEase:
             scale = diagonal - np.einsum("mi,mi->i", images, turned)
             known = self.known[number]
             if own[known].any():
-                out[number, known] = (own - changed / scale)[known]
+                out[number, known] = without_dust((own - changed / scale)[known])
         return out
 
 
@@ -245,6 +267,7 @@ class RetrainedEase(NoBounds):
                 out[row] = np.where(self.others, -y / (c * self.diagonal - y * y), np.nan)
                 y, own = y[history.items], history.items
                 out[row, own] = history.values - y / (c * self.diagonal[own] - y * y)
+                out[row] = without_dust(out[row])
         return out
 
     def blocks(self, history: History, singles: Singles, rows: int) -> Iterator[Block]:
