@@ -673,6 +673,9 @@ def suppression() -> Question:
         "run the audit again.",
         words=_words,
         tautologies=_uncounted,
-        applies=lambda context: bool(context.find(*ABOUT)),
+        # What changes with a new moderator has a question of its own where nothing else is asked.
+        applies=lambda context: (
+            context.result.plan.preset != "migration" and bool(context.find(*ABOUT))
+        ),
         sections=SECTIONS,
     )
