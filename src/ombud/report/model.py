@@ -7,7 +7,7 @@ the app all print the same `Verdict`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -413,6 +413,7 @@ class Chart:
     caption: str
     alt: str
     panels: tuple[str, ...]
+    single_users: bool = False  # Whether it shows users one by one; a public report leaves it out
 
 
 @dataclass(frozen=True)
@@ -458,6 +459,21 @@ class Page:
     notices: Sequence[str] = ()  # Below the first answer: input that does not fit
     # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
+
+    def for_everyone(self) -> Page:
+        """Return the page without charts that show users one by one."""
+        return replace(
+            self,
+            sections=[
+                replace(
+                    s,
+                    blocks=tuple(
+                        b for b in s.blocks if not (isinstance(b, Chart) and b.single_users)
+                    ),
+                )
+                for s in self.sections
+            ],
+        )
 
     @property
     def verdict(self) -> Verdict | None:

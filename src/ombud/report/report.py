@@ -77,7 +77,8 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Everything that the report says, as data."""
-        return build_page(self.result, self.expected, public=self.public)
+        page = build_page(self.result, self.expected, public=self.public)
+        return page.for_everyone() if self.public else page
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

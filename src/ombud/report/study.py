@@ -146,7 +146,7 @@ class Study(Report):
         sections = [self._of_each(contexts, compared)]
         sections += [section for one in compared for section in one.sections()]
         sections.sort(key=lambda section: section.appendix)
-        return Page(
+        page = Page(
             self._heading,
             self._facts(contexts),
             tuple(one.verdict(self._heading if not i else "") for i, one in enumerate(compared)),
@@ -156,6 +156,7 @@ class Study(Report):
             [f"{c.set}: {notice}" for c in contexts for notice in notices_of(c)],
             limits,
         )
+        return page.for_everyone() if self.public else page
 
     @property
     def _heading(self) -> str:
