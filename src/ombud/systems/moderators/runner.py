@@ -290,6 +290,12 @@ class Runner:
             estimate = work.quote(self.asker, self.settings)
             return self._report(texts, work, work.backlog.calls, estimate, 0)
 
+    def seconds(self) -> list[float]:
+        """Return how long the service took for each reply that is in the cache."""
+        with self._open() as store:
+            calls = store.latest().values()
+        return [call.answered - call.asked for call in calls if call.answered is not None]
+
     def _open(self) -> AnswerStore:
         return AnswerStore(self.cache, self.asker.cache_name, self.asker.identity)
 
