@@ -63,6 +63,11 @@ class MistralModeration(ScoredService):
             raise PlanError(f"{self.name}: thresholds names {strange[0]}, which is not counted")
 
     @property
+    def queried_model(self) -> str:
+        """The model that the plan names."""
+        return self.model
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """That the name of the model moves, where it does."""
         moves = self.model.endswith("-latest")

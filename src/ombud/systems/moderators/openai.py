@@ -88,6 +88,11 @@ class OpenAIModeration(Service):
             )
 
     @property
+    def queried_model(self) -> str:
+        """The model that the plan names."""
+        return self.model
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """That the name of the model moves, where it does."""
         moves = self.model.endswith("-latest")

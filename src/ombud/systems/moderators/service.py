@@ -75,8 +75,10 @@ class Service(Moderator):
         Pace, retries, repeats and budget.
     price
         For the estimate of the cost.
-    max_bytes, max_characters
+    max_bytes
         The longest text that is sent; a longer one is an error with that reason.
+    max_characters
+        The same in characters, for services that count those.
     """
 
     is_service: ClassVar[bool] = True
@@ -139,9 +141,14 @@ class Service(Moderator):
         address = "" if same else f"#at-{digest(self.base_url)}"
         return f"{self.configuration}{edition}{address}"
 
+    @property
+    def queried_model(self) -> str:
+        """The model that the plan names; empty where a service has only one."""
+        return ""
+
     def check_model(self) -> None:
         """Refuse to send texts to a model that is no longer served; its stored replies are read."""
-        model = str(getattr(self, "model", ""))
+        model = self.queried_model
         if model in self.retired_models:
             raise PlanError(
                 f"{self.name}: {model} was retired on {self.retired_models[model]}. Set model to "
@@ -390,6 +397,11 @@ class ChatService(Service):
         super().__post_init__()
         if "{text}" not in self.prompt:
             raise PlanError(f"{self.name}: the prompt does not hold {{text}}")
+
+    @property
+    def queried_model(self) -> str:
+        """The model that the plan names."""
+        return self.model
 
     @property
     def configuration(self) -> str:
