@@ -492,7 +492,7 @@ def test_a_model_that_changes_and_categories_that_vanish_are_counted(
     assert system.last_report is not None
     told = " | ".join(system.last_report.notices)
     assert "omni-moderation-2027-01-01 (1), omni-moderation-latest (2)" in told
-    assert "illicit (2), new (1)" in told and "new to ombud: new" in told
+    assert "illicit (2) of 3" in told and "new to ombud: new (1) of 3 replies" in told
     strict = CASES["openai"].make(stub.url, tmp_path / "b.sqlite", categories=["illicit"])
     stub.script = [(200, json.dumps(other).encode(), {})]
     made, reasons = run(strict, "a", "b")
