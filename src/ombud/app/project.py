@@ -176,6 +176,19 @@ class Project:
         """Return the token of a new invitation; the link is ``/invite/<token>``."""
         return self.store.write(lambda db: invite(db, name, role, now=time.time(), hours=hours))
 
+    def set_address(self, address: str) -> None:
+        """Remember where browsers reach the running app; empty when it stops."""
+        self.store.write(
+            lambda db: db.execute("INSERT OR REPLACE INTO meta VALUES ('address', ?)", (address,))
+        )
+
+    def address(self) -> str:
+        """Return where browsers reach the running app; empty where none runs."""
+        row = self.store.read(
+            lambda db: db.execute("SELECT value FROM meta WHERE key = 'address'").fetchone()
+        )
+        return str(row[0]) if row else ""
+
     def change_guidelines(self, version: str, markdown: str) -> None:
         """Put new guidelines in force; ratings keep the version they were made with."""
         self.store.write(lambda db: _add_guidelines(db, version, markdown, time.time()))

@@ -37,7 +37,10 @@ def source(
         bool, typer.Option("--no-pilot", help="Go on without a pilot, against advice.")
     ] = False,
     domains: Annotated[
-        Path | None, typer.Option(help="TOML file: kinds of sites, their domains and quotas.")
+        Path | None,
+        typer.Option(
+            help="TOML file: kinds of sites, their domains and quotas; or sites@1, ombud's list."
+        ),
     ] = None,
     dictionary: Annotated[
         Path | None, typer.Option(help="CSV file of terms that extends ombud's dictionary.")
@@ -52,6 +55,9 @@ def source(
     shortest: Annotated[int, typer.Option(help="Fewest characters of a paragraph.")] = 40,
     longest: Annotated[int, typer.Option(help="Most characters of a paragraph.")] = 5_000,
     language: Annotated[str, typer.Option(help="Keep documents of this language alone.")] = "",
+    splits: Annotated[
+        str, typer.Option(help="Parts of the sample and their shares.")
+    ] = "train=0.8,validation=0.1,test=0.1",
     text_column: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
     url_column: Annotated[str, typer.Option(help="The column of addresses.")] = "url",
     seed: Annotated[int, typer.Option(min=0, help="Chooses the sample.")] = 0,
@@ -94,6 +100,7 @@ def source(
         longest=longest,
         near_duplicates=near or None,
         language=language,
+        splits=_shares(splits),
         seed=seed,
     )
     with progress_bar() as show:
@@ -140,6 +147,23 @@ def source(
         say(f"  {exclusion}")
     _say_mended(found.facts["read with replacement characters"])
     say(f"{found.candidates.height:,} texts in {folder / 'candidates.parquet'}")
+
+
+def _shares(splits: str) -> dict[str, float]:
+    """Read parts and their shares: train=0.8,test=0.2."""
+    found: dict[str, float] = {}
+    for one in splits.split(","):
+        name, equals, share = (word.strip() for word in one.partition("="))
+        try:
+            value = float(share)
+        except ValueError:
+            value = float("nan")
+        if not name or not equals or name in found or not 0 <= value <= 1:
+            raise PlanError(
+                f"--splits {splits}: {one.strip()!r} is not a part and its share, such as train=0.8"
+            )
+        found[name] = value
+    return found
 
 
 def _say_mended(mended: Mapping[str, int]) -> None:

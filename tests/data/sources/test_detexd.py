@@ -79,9 +79,9 @@ def test_the_benchmark_is_audited_by_its_name(tmp_path: Path) -> None:
         tmp_path / "said.csv"
     )
     plan = Plan.model_validate({
-        "preset": "delicate", "data": {"source": {"name": "detexd", "path": str(file)}},
+        "preset": "delicate", "data": {"source": "detexd", "path": str(file)},
         "systems": {"recorded": {"type": "recorded", "path": str(tmp_path / "said.csv")}},
-        "options": {"ratings": str(file), "bias": "none"}, "estimation": {"replicates": 100},
+        "options": {"ratings": str(file), "bias": "none"},
     })  # fmt: skip
     result = Audit(plan).run()
     recall = [e for e in result.estimates if e.metric == "detection-recall" and not e.group]
