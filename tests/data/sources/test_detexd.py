@@ -79,12 +79,12 @@ def test_the_benchmark_is_audited_by_its_name(tmp_path: Path) -> None:
         tmp_path / "said.csv"
     )
     plan = Plan.model_validate({
-        "preset": "delicate", "data": {"source": "detexd", "path": str(file)},
+        "preset": "delicate", "data": {"source": "detexd", "options": {"path": str(file)}},
         "systems": {"recorded": {"type": "recorded", "path": str(tmp_path / "said.csv")}},
         "options": {"ratings": str(file), "bias": "none"},
     })  # fmt: skip
-    result = Audit(plan).run()
-    recall = [e for e in result.estimates if e.metric == "detection-recall" and not e.group]
+    result = Audit.from_plan(plan).run()
+    recall = [e for e in result.estimates if e.key == "detection-recall" and not e.group]
     assert recall[0].value == 1.0
     assert any(e.key == "ratings/alpha" for e in result.estimates)
 
