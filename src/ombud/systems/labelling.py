@@ -170,7 +170,7 @@ def _edges(
         return None
     if transport != "calibration":
         raise PlanError("bands of scores need transport='calibration'")
-    scores = past.scores[past.decided].astype(np.float64)
+    scores = past.scores[past.answered].astype(np.float64)
     if not len(scores) or np.isnan(scores).any():
         raise PlanError(f"{name} gives no scores; bands must be 1")
     return np.quantile(scores, np.arange(1, bands) / bands)
@@ -181,4 +181,5 @@ def _classes(found: Decisions, edges: NDArray[np.float64] | None) -> NDArray[np.
         said = (found.outcomes == Outcome.FLAGGED).astype(np.int8)
     else:
         said = np.searchsorted(edges, found.scores.astype(np.float64), side="left").astype(np.int8)
-    return np.where(found.decided, said, np.int8(-1)).astype(np.int8)
+    known = found.decided if edges is None else found.answered
+    return np.where(known, said, np.int8(-1)).astype(np.int8)
