@@ -369,6 +369,10 @@ class _Compared:
             first.name, title or first.asks, answer, rule, self._headline(answer, found, first),
             systems, (), (), family, sure, (),
             ("Read the report of each data set: it has what could change its answer.",),
+            in_short=tuple(
+                ((Strong(f"{name}: "), *text)) for name, v in self.verdicts.items()
+                for text in v.in_short
+            ),
             per="Data set",
         )  # fmt: skip
 
