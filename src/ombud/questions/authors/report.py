@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ombud.questions.authors.reranking import LOSS, TUNED
@@ -328,13 +329,14 @@ def _slope_in_short(context: Context) -> Text | None:
 
 def _cost_in_short(context: Context) -> Text | None:
     found = [
-        e for e in context.find(LOSSES)
+        e.replace(value=-e.value, interval=None)
+        for e in context.find(LOSSES)
         if e.value is not None and e.details.get("strategy") == "GreedyEQ"
-    ]  # fmt: skip
+    ]
     if not found:
         return None
-    costs = _ends(context, found, PERCENT)
-    return (f"Balancing each list (GreedyEQ) changes accuracy (MRR) by a loss of {costs}.",)
+    change = _ends(context, found, replace(PERCENT, signed=True))
+    return (f"Balancing each list (GreedyEQ) changes accuracy (MRR) by {change}.",)
 
 
 # -- Tables and charts of this study alone.
@@ -695,8 +697,10 @@ def _balances(context: Context, notes: Notes) -> Iterable[Entry]:
 def _costs(context: Context, notes: Notes) -> Iterable[Entry]:
     for e in context.find(LOSSES):
         at = _trained(context, e.system) | {"strategy": str(e.details.get("strategy", e.group))}
-        few, cell = e.details.get("on_few_hits"), value_cell(e, PERCENT, notes)
-        if e.value is None and few is not None:
+        few = e.details.get("on_few_hits")
+        if e.value is not None or few is None:
+            cell = value_cell(e, PERCENT, notes)
+        else:
             hits = count(e.details["hits_before"], "hit")
             mark = notes.letter("Fewer than 50 hits: printed as in the paper, used in no sentence")
             cell = Cell(f"{PERCENT.number(few)} {mark}", hits, "not tested", few)
