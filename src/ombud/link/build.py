@@ -36,7 +36,7 @@ from ombud.link.resolution import (
     write_people,
 )
 from ombud.link.store import KINDS_OF_ISBN, LinkTables, RatingSet, Store, kinds_of_isbn
-from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
+from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping, single_values
 
 
 def _ids_to_items(tables: LinkTables, known: RatingSet, kinds: Sequence[int]) -> pl.DataFrame:
@@ -445,7 +445,8 @@ def _mapping_used(tables: LinkTables, mapping: IdentityMapping, attribute: str) 
     """Return each term that sources used, its code, how often, and whether the file knows it."""
     said = tables.scan("assertions").filter(pl.col("attribute") == attribute)
     counts = (
-        said.with_columns(value=normalised_terms(pl.col("value")))
+        single_values(said)
+        .with_columns(value=normalised_terms(pl.col("value")))
         .group_by("attribute", "vocabulary", "value")
         .agg(n=pl.len())
         .collect()

@@ -22,7 +22,7 @@ import polars as pl
 
 from ombud.link.names import is_placeholder, name_keys
 from ombud.link.store import LinkTables
-from ombud.link.vocabulary import IdentityMapping
+from ombud.link.vocabulary import IdentityMapping, single_values
 
 OUTCOMES = ("no_book", "no_author", "no_authority", "unknown", "ambiguous", "known")
 """The six outcomes."""
@@ -112,10 +112,8 @@ def _codes_of_authorities(
 
     The columns are `authority`, `code`, `start`, `end`, `inferred` and `changed`.
     """
-    said = tables.scan("assertions").filter(pl.col("attribute") == attribute).collect()
-    # A cell such as "male; female" asserts both.
-    values = pl.col("value").str.split(";").list.eval(pl.element().str.strip_chars())
-    said = said.with_columns(values).explode("value")
+    own = tables.scan("assertions").filter(pl.col("attribute") == attribute)
+    said = single_values(own).collect()
     years = pl.when(~_REVERSED & dated).then(_years("start", "end"))
     said = mapping.codes(said).with_columns(years).drop_nulls("code")
     said = said.with_columns(changed=pl.lit(False)).sort("authority", maintain_order=True)
