@@ -72,6 +72,12 @@ class IdentityMapping:
         ).drop(found)
 
 
+def single_values(assertions: pl.LazyFrame) -> pl.LazyFrame:
+    """Return assertions of one value each: a cell such as "male; female" asserts both."""
+    values = pl.col("value").str.split(";").list.eval(pl.element().str.strip_chars())
+    return assertions.with_columns(values).explode("value")
+
+
 def normalised_terms(values: pl.Expr) -> pl.Expr:
     """Return terms as the mapping file has them: lower case, no address, no stop at the end."""
     text = values.str.normalize("NFKC").str.to_lowercase().str.strip_chars()

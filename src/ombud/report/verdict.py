@@ -168,6 +168,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         changes=_changes(case),
         following=_following(answer, audited, case),
         effects=_effects(case),
+        in_short=tuple(t for say in question.in_short if (t := say(context)) is not None),
     )
 
 
