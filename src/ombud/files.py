@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -161,15 +162,80 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, write)
 
 
+MAX_PLAIN = 1 << 30
+"""Bytes of a file that is read as a whole."""
+
+
+def read_plain(path: Path | str, largest: int = MAX_PLAIN) -> bytes:
+    """Return what is in a regular file; OSError for pipes, devices, and files that are too large.
+
+    A pipe would wait here for a writer, a device would never end.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as opened:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        content = opened.read(largest + 1) if status.st_size <= largest else b""
+        if max(len(content), status.st_size) > largest:
+            raise OSError(errno.EFBIG, f"it has more than {largest >> 20:,} MB", str(path))
+        return content
+
+
 def read_utf8(path: Path) -> str:
     """Return the text of a file that a person wrote; refuse one that is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return read_plain(path, _MAX_TEXT).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         fault = f"byte {error.start:,}: not UTF-8; save the file as UTF-8"
     except OSError as error:
         fault = f"the file cannot be read: {error.strerror}"
     raise DataError(str(path), [fault])
+
+
+def csv_text(frame: pl.DataFrame) -> str:
+    r"""Return a frame as CSV that a spreadsheet opens without running what is in its cells.
+
+    A cell or column name that a spreadsheet would take for a formula gets an apostrophe in front
+    (`without_apostrophe` takes it away), numbers excepted. Control characters are removed, and
+    those that turn the direction of text.
+
+    Examples
+    --------
+    >>> print(csv_text(pl.DataFrame({"=a": ["=1+1", "-5", "-x"], "n": [-1, 2, 3]})), end="")
+    '=a,n
+    '=1+1,-1
+    -5,2
+    '-x,3
+    """
+    cells = [
+        pl.col(name).cast(pl.String).str.replace_all(_CONTROL, "")
+        for name, kind in frame.schema.items()
+        if kind in (pl.String, pl.Categorical, pl.Enum)
+    ]
+    words = frame.select(
+        pl.when(cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER))
+        .then(pl.concat_str(pl.lit("'"), cell))
+        .otherwise(cell)
+        .alias(cell.meta.output_name())
+        for cell in cells
+    )
+    safe = frame.with_columns(words.get_columns())
+    named: dict[str, str] = {}
+    for name in safe.columns:
+        plain = re.sub(_CONTROL, "", name)
+        plain = f"'{plain}" if _is_formula(plain) else plain
+        named[name] = plain if plain not in named.values() else f"{plain} ({len(named) + 1})"
+    return safe.rename(named).write_csv()
+
+
+def without_apostrophe(cell: str) -> str:
+    """Return a cell as it was before `csv_text` put an apostrophe in front of it."""
+    return cell[1:] if cell[:1] == "'" and _is_formula(cell[1:]) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    return re.match(_FORMULA, cell) is not None and re.match(_NUMBER, cell) is None
 
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:
@@ -181,7 +247,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with an error that names the file."""
     _check_plain(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        content = json.loads(read_plain(path).decode("utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
         raise ResultError(f"{path} is missing") from None
     except OSError as error:
@@ -282,6 +348,11 @@ def inside(folder: Path, *parts: str) -> Path:
     return path
 
 
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]"
+# Full-width signs are read by spreadsheets too.
+_FORMULA = r"^(?:[\t\n]|\s*'*[=@|%+\-\uff1d\uff20\uff0b\uff0d])"
+_NUMBER = r"^[+\-]?(?:[0-9.,]+(?:[eE][+\-]?[0-9]+)?%?)?$"
+_MAX_TEXT = 1 << 26
 _OTHERS = 40
 """Files that are open for a while beside those that someone counts: inputs, libraries, logs."""
 

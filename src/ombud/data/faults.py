@@ -44,12 +44,13 @@ def readable(name: str, others: bool = False) -> Iterator[None]:
     `others` is for engines whose errors need not be there to be named, such as DuckDB and Spark.
     """
     known = pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
+    native = pl.exceptions.PanicException, MemoryError, OverflowError
     try:
         yield
     except UnicodeEncodeError:
         raise DataError(name, [HALF_CHARACTER]) from None
-    except Exception as error:
-        if isinstance(error, OmbudError) or not (others or isinstance(error, known)):
+    except (Exception, pl.exceptions.PanicException) as error:
+        if isinstance(error, OmbudError) or not (others or isinstance(error, (*known, *native))):
             raise
         text = " ".join(str(error).split())
         more = "" if len(text) <= _LONGEST_FAULT else "..."

@@ -351,8 +351,9 @@ def _unpacked(path: Path, name: str, packed: str) -> bytes:
     seen = path.stat()
     try:
         content, member = _unpack(path, packed, seen.st_mtime_ns, seen.st_size)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise DataError(name, [f"it cannot be unpacked: {error}"]) from None
+    except Exception as error:  # each of five packages fails in its own ways
+        reason = str(error) or type(error).__name__
+        raise DataError(name, [f"it cannot be unpacked: {reason}"]) from None
     if member:
         note(name, f"read {member!r}, the only table in the archive", "assumed/archive-member")
     if not content:
@@ -390,10 +391,12 @@ def _unpack(path: Path, packed: str, *state: int) -> tuple[bytes, str]:
 
 
 def _bounded(opened: IO[bytes]) -> bytes:
-    content = opened.read(MAX_UNPACKED + 1)
-    if len(content) > MAX_UNPACKED:
-        raise ValueError(f"it unpacks to more than {MAX_UNPACKED >> 20:,} MB; unpack it first")
-    return content
+    content = bytearray()  # in blocks: asked for all at once, some set the whole limit aside
+    while block := opened.read(1 << 20):
+        content += block
+        if len(content) > MAX_UNPACKED:
+            raise ValueError(f"it unpacks to more than {MAX_UNPACKED >> 20:,} MB; unpack it first")
+    return bytes(content)
 
 
 # --- CSV ---------------------------------------------------------------------------------------
@@ -627,6 +630,8 @@ def _titles(body: list[str], separator: str) -> int:
     index = any(len(row) > 1 and not row[0].strip() and all(row[1:]) for row in rows[:above])
     few = max(counts[:above], default=0) <= 1 and not index
     titles = above if common > 1 and above <= 10 and few else 0
+    if len(rows) < titles + 2:
+        return titles
     first, names, *values = rows[titles:]
     # Merged cells above the header leave others empty; names are where values are numbers.
     full = len(first) == len(names) and not all(first) and all(names) and len(values) > 1

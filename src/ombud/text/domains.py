@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from ombud.errors import DataError
+from ombud.files import read_utf8
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def read_domains(path: str | PathLike[str]) -> DomainKinds:
     """
     file = Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_utf8(file))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(str(file), [f"not TOML ({error})"]) from None
     faults = []
