@@ -247,7 +247,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with an error that names the file."""
     _check_plain(path)
     try:
-        content = json.loads(read_plain(path).decode("utf-8"), parse_constant=_refuse)
+        content = json.loads(read_plain(path).decode("utf-8"), **_NUMBERS)
     except FileNotFoundError:
         raise ResultError(f"{path} is missing") from None
     except OSError as error:
@@ -271,6 +271,23 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no number of JSON")
 
 
+def _whole(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError(f"{digits[:10]}... has {len(digits):,} digits")
+    return int(digits)
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if abs(number) > _LARGEST_NUMBER:
+        raise ValueError(f"{digits[:20]} is beyond what is computed with")
+    return number
+
+
+_LARGEST_NUMBER = 1e150  # whose square is still a number
+_NUMBERS: dict[str, Any] = {"parse_constant": _refuse, "parse_int": _whole, "parse_float": _real}
+
+
 def read_parquet(path: Path) -> pl.DataFrame:
     """Read a Parquet file of a result, with an error that names the file."""
     _check_plain(path)
@@ -281,7 +298,49 @@ def read_parquet(path: Path) -> pl.DataFrame:
     except OSError as error:
         raise ResultError(f"{path} cannot be read: {error.strerror or error}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ResultError(f"{path} is not Parquet, or is damaged: {error}") from None
+        raise ResultError(
+            f"{path} is not Parquet, or is damaged: {without_advice(error)}"
+        ) from None
+
+
+def without_advice(error: BaseException | str) -> str:
+    """Return what an error of another package says, without advice about that package's options.
+
+    Examples
+    --------
+    >>> without_advice("cannot parse 'x'. You might want to try: - increasing `schema_length`")
+    "cannot parse 'x'."
+    """
+    text = " ".join(str(error).split())
+    return _ADVICE.sub("", text) or "it cannot be read"
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the right to write into a folder; a killed process lets go of it by itself.
+
+    The lock is the folder's own, not a file in it, so nothing is left behind.
+    """
+    if find_spec("fcntl") is None:  # Windows: two runs at once are not noticed there
+        yield
+        return
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResultError(
+                f"another run is writing to {folder}; wait for it, or choose another folder"
+            ) from None
+        except OSError:  # a file system without locks
+            yield
+        else:
+            yield
+    finally:
+        os.close(handle)
 
 
 def hash_file(path: Path, *, afresh: bool = False) -> str:
@@ -353,6 +412,13 @@ _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]"
 _FORMULA = r"^(?:[\t\n]|\s*'*[=@|%+\-\uff1d\uff20\uff0b\uff0d])"
 _NUMBER = r"^[+\-]?(?:[0-9.,]+(?:[eE][+\-]?[0-9]+)?%?)?$"
 _MAX_TEXT = 1 << 26
+# What a library advises its own callers to do, which no user of ombud can.
+_ADVICE = re.compile(
+    r"\s*(?:You might want to try|Consider (?:passing|specifying|setting|increasing)|Hint:|Tip:"
+    r"|Try (?:increasing|setting|passing|adding|to (?:increase|set))|(?:[Ii]ncrease|specify|set) "
+    r"`|This error (?:occurred|means)|Resolved plan until failure).*",
+    re.DOTALL,
+)
 _OTHERS = 40
 """Files that are open for a while beside those that someone counts: inputs, libraries, logs."""
 

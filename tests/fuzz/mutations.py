@@ -214,6 +214,7 @@ class Lines:
 def fault_of(target: Callable[[bytes], None], data: bytes) -> str:
     """Run a target; return what is wrong with how it ends, or nothing."""
     start = time.process_time()
+    signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
         target(data)
@@ -347,7 +348,6 @@ def main() -> int:
         return 0
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
-    signal.signal(signal.SIGPROF, _late)
     return min(1, sum(fuzz(n, options.minutes, options.seed, options.grow)
                       for n in options.targets or TARGETS))  # fmt: skip
 

@@ -9,6 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from ombud.errors import DataError, OmbudError
+from ombud.files import without_advice
 
 HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 # The reader's own words can hold a whole broken file.
@@ -52,7 +53,7 @@ def readable(name: str, others: bool = False) -> Iterator[None]:
     except (Exception, pl.exceptions.PanicException) as error:
         if isinstance(error, OmbudError) or not (others or isinstance(error, (*known, *native))):
             raise
-        text = " ".join(str(error).split())
+        text = without_advice(error)
         more = "" if len(text) <= _LONGEST_FAULT else "..."
         fault = f"it cannot be read as a table: {text[:_LONGEST_FAULT]}{more}"
         raise DataError(name, [fault]) from None

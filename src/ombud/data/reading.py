@@ -33,7 +33,7 @@ import polars as pl
 from ombud.data.exclusions import Exclusion
 from ombud.data.faults import HALF_CHARACTER, need_columns
 from ombud.errors import DataError, PlanError
-from ombud.files import is_plain_file
+from ombud.files import is_plain_file, without_advice
 from ombud.registry import hint
 
 MAX_UNPACKED = 2 << 30
@@ -554,6 +554,8 @@ def _cut_alike(lines: list[str], separator: str) -> bool:
     except pl.exceptions.PolarsError:
         return False
     rows = [row for row, _ in found[:-1] if any(row)]
+    if not rows:
+        return True
     return len(rows) == sum(map(any, cells.iter_rows())) and len(rows[0]) == cells.width
 
 
@@ -888,7 +890,9 @@ def _frame_of_rows(rows: list[Any], name: str) -> pl.LazyFrame:
     try:
         return pl.DataFrame(rows, infer_schema_length=None, strict=False).lazy()
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(name, [f"it cannot be read as a table: {str(error)[:200]}"]) from None
+        raise DataError(
+            name, [f"it cannot be read as a table: {without_advice(error)[:200]}"]
+        ) from None
 
 
 # --- shapes ------------------------------------------------------------------------------------

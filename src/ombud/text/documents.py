@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from ombud.errors import DataError, require
+from ombud.files import without_advice
 
 BLOCK = 8 << 20
 """Bytes, or characters, of a batch of documents."""
@@ -121,6 +122,11 @@ def read_documents(
         damage.files[path.name] = (
             f"the compressed data is cut or damaged ({fault}); what stands before is used"
         )
+    except (OSError, UnicodeDecodeError, pa.ArrowException, pl.exceptions.PolarsError) as fault:
+        reason = without_advice(fault)
+        damage.files[path.name] = f"damaged ({reason}); what stands before is used"
+    except pl.exceptions.PanicException:
+        damage.files[path.name] = "damaged; what stands before is used"
 
 
 def _form(path: Path) -> str:
