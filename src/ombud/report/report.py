@@ -23,7 +23,7 @@ from ombud.report.markdown import to_markdown
 from ombud.report.model import Chart, Page, Section, Verdict
 from ombud.report.page import build_page
 from ombud.report.pdf import write_pdf
-from ombud.report.redaction import shown_plan
+from ombud.report.redaction import merged_groups, shown_plan
 from ombud.report.terminal import MOST_LINES, terminal_lines
 
 FORMATS = {
@@ -76,7 +76,7 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Everything that the report says, as data."""
-        return build_page(self.result, self.expected, public=self.public)
+        return build_page(merged_groups(self.result), self.expected, public=self.public)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -142,8 +142,9 @@ class Report:
 
     def json(self) -> str:
         """Return every estimate, what it shows, and the verdicts, as JSON."""
-        content = self.result.to_dict()
-        for estimate, fields in zip(self.result.estimates, content["estimates"], strict=True):
+        shown = merged_groups(self.result)
+        content = shown.to_dict()
+        for estimate, fields in zip(shown.estimates, content["estimates"], strict=True):
             fields["reading"] = reading(estimate)
         content |= {
             "title": self.result.plan.title,
@@ -210,6 +211,6 @@ class Report:
         if name == "csv":
             # A cell that a spreadsheet would take for a formula is kept from being one.
             plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
-            return self.result.to_wide().with_columns(plain).write_csv()
+            return merged_groups(self.result).to_wide().with_columns(plain).write_csv()
         forms = {"html": self.html, "markdown": self.markdown, "latex": self.latex}
         return forms[name]() if name in forms else self.json()

@@ -3,7 +3,8 @@
 ======================================================================  =====================
 What the comparisons of a system show                                   Its status
 ======================================================================  =====================
-none could be made (too little data)                                    cannot tell
+none could be made (too little data), or errors of a system that gave
+the labels could reverse or hide one                                    cannot tell
 significant harm, but a plausible rate among unlabeled items would
 reverse the direction of all of it (tipping point), or errors of a
 system that gave the labels could                                       cannot tell
@@ -226,6 +227,9 @@ def _status(system: str, case: Case, reference: bool) -> SystemStatus:
         lost = [e for e in case.reversible if e.system == system]
         why = f"Cannot tell: {_culprit(lost)} could reverse the direction."
         return shown("cannot tell", "unknown", why)
+    if any(e.details.get(LABEL_DOUBT) for e in tested):
+        why = "Cannot tell: errors of the labels could reverse or hide a difference."
+        return shown("cannot tell", "unknown", why)
     no: Answer = "no clear evidence"
     if hints:
         return shown(no, "early sign", *hints[0].unnamed, some=hints)
@@ -301,6 +305,10 @@ def _answer(systems: Sequence[SystemStatus], case: Case) -> tuple[Answer, str]:
     if any(e.system in {s.system for s in systems} for e in case.reversible):
         who = _culprit(case.reversible).capitalize()
         return "cannot tell", f"{who} could reverse every significant difference."
+    if any(e.details.get(LABEL_DOUBT) for s in systems for e in case.of(s.system)) and all(
+        s.answer == "cannot tell" for s in systems
+    ):
+        return "cannot tell", "Errors of the labels could reverse or hide a difference."
     if not case.family.estimates:
         return "cannot tell", "The plan declares nothing to compare."
     if not systems or all(s.answer == "cannot tell" for s in systems):

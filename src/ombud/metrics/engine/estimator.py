@@ -50,6 +50,8 @@ class Settings:
         Correction of p-values over all comparisons of one kind and one metric.
     minimum
         With fewer units there is no number but the words "not enough data".
+    small_groups
+        How reports show groups of fewer users: ``merged`` into one line, or ``listed``.
     seed
         The seed of the whole audit.
     matters
@@ -65,6 +67,7 @@ class Settings:
     interval: Method = "bca"
     correction: Correction = "benjamini-hochberg"
     minimum: int = 10
+    small_groups: str = "merged"
     seed: int = 0
     matters: float | Mapping[str, float] | None = None
     unlabeled: Mapping[str, Any] | None = None
