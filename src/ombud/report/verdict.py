@@ -449,7 +449,8 @@ def _undecided(case: Case) -> str:
 def _changes(case: Case) -> tuple[Text, ...]:
     """Return what could change the answer: tipping points, then what the question says."""
     made: list[Text] = []
-    leading = [f.estimate for f in case.findings] or case.reversible
+    leading: Sequence[Estimate] = [f.estimate for f in case.findings] or case.reversible
+    leading = leading or [e for e in case.family.estimates if e.details.get(LABEL_DOUBT)]
     if first := next((e for e in leading if e.tipping is not None), None):
         made.append(_tipping(first, case))
     if first := next((e for e in leading if "label_errors" in e.details), None):
