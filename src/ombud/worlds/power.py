@@ -28,7 +28,7 @@ GROUP = "simulated"
 _ROUNDS = 3
 _CLOSE = 0.02  # a simulated power this close to the wanted one needs no further round
 _MOST = 50_000_000  # units of one simulated audit
-_MARGIN = 0.05  # of the chance to miss the effect: what simulation leaves open of the size
+_MARGIN = 0.125  # of the chance to miss the effect: the size errs on the side of more power
 _FIRST = 0.4  # of the audits, in each round that searches
 
 
