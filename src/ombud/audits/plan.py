@@ -207,6 +207,8 @@ class StatisticsPlan(_Strict):
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2, strict=True)
     """With fewer units there is no number, but the words "not enough data"."""
+    small_groups: Literal["merged", "listed"] = "merged"
+    """Whether reports merge groups of fewer users than ``minimum`` into one line, or list them."""
     matters: Matters = None
     """The smallest difference that matters; of all measures, or by the name of each."""
     unlabeled: UnlabeledPlan | None = None

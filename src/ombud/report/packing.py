@@ -29,7 +29,7 @@ from ombud.report.display import joined
 from ombud.report.markdown import document, section_lines
 from ombud.report.model import Cell, Column, Section, Table
 from ombud.report.page import DATA
-from ombud.report.redaction import file_name, shown_plan
+from ombud.report.redaction import file_name, merged_groups, shown_plan
 from ombud.report.report import Report
 from ombud.report.verdict import stored_verdict
 
@@ -73,7 +73,7 @@ def pack(result: Result, to: Path | str | None = None, *, redact: Redaction = "i
     path = Path(to) if to is not None else folder.with_name(f"{folder.name}.zip")
     if path.suffix != ".zip":
         raise PlanError(f"{path} ends in {path.suffix or 'nothing'}; an archive ends in .zip")
-    held = _without_places(_redacted(result, redact), folder)
+    held = _without_places(merged_groups(_redacted(result, redact)), folder)
     files = {name: text.encode() for name, text in _texts(held, redact).items()}
     files |= _stored(held, folder, redact)
     files["README.txt"] = _readme(held, redact, files).encode()

@@ -9,6 +9,8 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
+import polars as pl
+
 from ombud.audits.gate import Expectation, Gate
 from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
@@ -21,7 +23,7 @@ from ombud.report.markdown import to_markdown
 from ombud.report.model import Chart, Page, Section, Verdict
 from ombud.report.page import build_page
 from ombud.report.pdf import write_pdf
-from ombud.report.redaction import shown_plan
+from ombud.report.redaction import merged_groups, shown_plan
 from ombud.report.terminal import MOST_LINES, terminal_lines
 
 FORMATS = {
@@ -74,7 +76,7 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Everything that the report says, as data."""
-        page = build_page(self.result, self.expected, public=self.public)
+        page = build_page(merged_groups(self.result), self.expected, public=self.public)
         return page.for_everyone() if self.public else page
 
     @property
@@ -141,8 +143,9 @@ class Report:
 
     def json(self) -> str:
         """Return every estimate, what it shows, and the verdicts, as JSON."""
-        content = self.result.to_dict()
-        for estimate, fields in zip(self.result.estimates, content["estimates"], strict=True):
+        shown = merged_groups(self.result)
+        content = shown.to_dict()
+        for estimate, fields in zip(shown.estimates, content["estimates"], strict=True):
             fields["reading"] = reading(estimate)
         content |= {
             "title": self.result.plan.title,
@@ -200,7 +203,7 @@ class Report:
         return paths
 
     def _wide(self) -> pl.DataFrame:
-        return self.result.to_wide()
+        return merged_groups(self.result).to_wide()
 
     def _write(self, path: Path, name: str) -> None:
         if name == "pdf":
