@@ -11,9 +11,10 @@ from typing import Any
 import polars as pl
 
 from ombud.questions.suppression.regression import MODEL as _MODEL
+from ombud.report.charts import Dot, lanes
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
-from ombud.report.model import Cell, Text
+from ombud.report.model import Block, Cell, Chart, Text
 from ombud.report.numbers import COUNT, RATIO, Scale, p_text
 from ombud.report.show import BlockTable, Entry, Notes, value_cell
 from ombud.stats.estimate import Estimate
@@ -236,6 +237,39 @@ def _regression(context: Context, name: str) -> Iterable[Entry]:
                     small += p_text(fit["p"])
                 made = Cell(scale.number(value), small, value=value)
                 yield Entry(at | {"term": title}, made)
+
+
+def figure_1(context: Context) -> Iterable[Block]:
+    """Yield a panel for each service: suppression of every group, by family of texts."""
+    panels = []
+    for by in ("scores", "flags"):
+        ratios = Select("suppression", ("contrast",), {"by": by, "against": "all"})
+        found = context.find(ratios)
+        order = list(dict.fromkeys(e.group for e in found))
+        families = {e.label for e in found if e.value is not None} & set(_PARTS)
+        shown = [e for e in found if e.value is not None and e.label in (families or {""})]
+        shown = [e for e in shown if not {"/", "&"} & set(e.group)]
+        systems = list(dict.fromkeys(e.system for e in shown))
+        shown.sort(key=lambda e: (order.index(e.group), e.label))
+        for system in systems:
+            rows: dict[str, list[Dot]] = {}
+            for e in shown:
+                if e.system == system:
+                    value = e.value or 0.0
+                    dot = Dot(_PARTS.get(e.label, "all texts"), value, 0.0, e.interval)
+                    rows.setdefault(str(context.names.group(e.group)), []).append(dot)
+            most = max(dot.x for dots in rows.values() for dot in dots)
+            name = f"{context.names.system(system)} ({_BY[by]}s)"
+            axis = (f"{name}, ratio to all", 0.0, max(2.0, 1.5 * most))
+            panels.append(lanes(name, rows, axis))
+    if panels:
+        caption = (
+            "Figure 1 of Proebsting et al.: suppression of each group by flags and by median "
+            "scores, with confidence intervals, for traditional and generative-AI texts. 1 is "
+            "equal. Groups with too few flags are not drawn."
+        )
+        title = "Suppression of each group"
+        yield Chart("suppression-figure-1", title, caption, title, tuple(panels))
 
 
 _MARKED = (
