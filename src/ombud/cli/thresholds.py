@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
+from ombud.cli.console import JsonOption, print_json, reports_errors, say
 from ombud.errors import DataError
 from ombud.report.display import count, visible
 
@@ -64,9 +64,6 @@ def thresholds(
     Example:
       ombud thresholds .ombud/moderators.sqlite
     """
-    from rich.table import Table
-    from rich.text import Text
-
     from ombud.systems.moderators.openai import thresholds_from_replies
 
     models: dict[str, list[bytes]] = {}
@@ -86,14 +83,13 @@ def thresholds(
         return
     for model, bounds in found.items():
         say(visible(f"{model}: {count(len(models[model]), 'reply')}"))
-        table = Table("category", "not flagged up to", "flagged from", "", box=None)
+        say("  category, highest score not flagged, lowest score flagged")
         for category, (low, high) in bounds.items():
             note = "only one side was seen" if low is None or high is None else ""
             if low is not None and high is not None and low >= high:
                 note = "no single threshold: higher scores were not flagged"
-            cells = ("" if end is None else f"{end:.6f}" for end in (low, high))
-            table.add_row(*(Text(visible(cell)) for cell in (category, *cells, note)))
-        console.print(table)
+            ends = ("-" if end is None else f"{end:.6f}" for end in (low, high))
+            say(visible("  ".join(filter(None, (f"  {category:24}", *ends, note)))))
         known = {c: high for c, (low, high) in bounds.items() if low and high and low < high}
         lines = [f'"{category}" = {high:.6f}' for category, high in known.items()]
         for line in ["For the plan:", "[systems.NAME.thresholds]", *lines] if known else []:

@@ -280,74 +280,85 @@ _ERRORS = (
     "In brackets: the classical standard error, which the stars are of, as in the paper (* p < .1, "
     "** p < .05, *** p < .01), and the error of the report's other tables. Words are in hundreds."
 )
+
+
+def _table(
+    numbers: str, words: str, rows: str, columns: str, entries: Any, *, folded: bool = True
+) -> BlockTable:
+    return BlockTable(
+        f"suppression-{numbers.lower().replace(' ', '-')}",
+        f"{numbers.replace('-', ' and ')} of Proebsting et al.: {words}",
+        rows=tuple(rows.split()),
+        columns=tuple(columns.split()),
+        entries=entries,
+        titles=_TITLES,
+        folded=folded,
+    )
+
+
+_TITLES = {
+    "set": "Dataset",
+    "type": "Score type",
+    "service": "API",
+    "group": "Identity group",
+    "family": "Texts",
+    "term": "Term",
+}
 TABLES = (
-    BlockTable(
-        "suppression-tables-1-2",
-        "Tables 1 and 2 of Proebsting et al.: texts, mean words, and texts of each identity group. "
-        "Published numbers in brackets.",
-        rows=("set",),
-        columns=("column",),
-        entries=_sizes,
-        titles={"set": "Data set"},
+    _table(
+        "Tables 1-2",
+        "texts, mean words, and texts of each identity group. Published numbers in brackets.",
+        "set",
+        "column",
+        _sizes,
+        folded=False,
     ),
-    BlockTable(
-        "suppression-table-4",
-        "Table 4 of Proebsting et al.: the largest suppression, and whose it is. Beside it, the "
-        "largest of the groups with enough flagged texts, with a confidence interval that allows "
-        "for having chosen the largest." + _MARKED,
-        rows=("service",),
-        columns=("set", "family", "statistic"),
-        entries=_table_4,
-        titles={"service": "API"},
+    _table(
+        "Table 4",
+        "the largest suppression, and whose it is. Beside it, the largest of the groups with "
+        "enough flagged texts, with a confidence interval that allows for having chosen the "
+        "largest." + _MARKED,
+        "service",
+        "set family statistic",
+        _table_4,
+        folded=False,
     ),
-    BlockTable(
-        "suppression-table-11",
-        "Table 11 of Proebsting et al.: the largest suppression by flags in each data set and by "
-        "each type of label, whose it is, and that group\u2019s false positives." + _MARKED,
-        rows=("set", "type"),
-        columns=("service", "statistic"),
-        entries=lambda context, _: _table_11(context, "flags"),
-        titles={"set": "Dataset", "type": "Score type"},
-        folded=True,
+    _table(
+        "Table 11",
+        "the largest suppression by flags in each data set and by each type of label, whose it is, "
+        "and that group\u2019s false positives." + _MARKED,
+        "set type",
+        "service statistic",
+        lambda context, _: _table_11(context, "flags"),
     ),
-    BlockTable(
-        "suppression-table-12",
-        "Table 12 of Proebsting et al.: the largest suppression by median score in each data "
-        "set and by each type of label, whose it is, and that group\u2019s true negatives.",
-        rows=("set", "type"),
-        columns=("service", "statistic"),
-        entries=lambda context, _: _table_11(context, "scores"),
-        titles={"set": "Dataset", "type": "Score type"},
-        folded=True,
+    _table(
+        "Table 12",
+        "the largest suppression by median score in each data set and by each type of label, whose "
+        "it is, and that group\u2019s true negatives.",
+        "set type",
+        "service statistic",
+        lambda context, _: _table_11(context, "scores"),
     ),
-    BlockTable(
-        "suppression-tables-13-14",
-        "Tables 13 and 14 of Proebsting et al.: suppression of every group by each service, with "
-        "its true negatives (scores) or false positives (flags)." + _MARKED,
-        rows=("set", "family", "group"),
-        columns=("service", "statistic"),
-        entries=_by_group,
-        titles={"group": "Identity group", "family": "Texts", "set": "Dataset"},
-        folded=True,
+    _table(
+        "Tables 13-14",
+        "suppression of every group by each service, with its true negatives (scores) or false "
+        "positives (flags)." + _MARKED,
+        "set family group",
+        "service statistic",
+        _by_group,
     ),
-    BlockTable(
-        "suppression-table-15",
-        "Table 15 of Proebsting et al.: logistic regression of correct flags, in log odds. "
-        + _ERRORS,
-        rows=("term",),
-        columns=("set", "service"),
-        entries=lambda context, _: _regression(context, "flag-regression"),
-        titles={"term": "Term"},
-        folded=True,
+    _table(
+        "Table 15",
+        "logistic regression of correct flags, in log odds. " + _ERRORS,
+        "term",
+        "set service",
+        lambda context, _: _regression(context, "flag-regression"),
     ),
-    BlockTable(
-        "suppression-table-16",
-        "Table 16 of Proebsting et al.: linear regression of the scores of acceptable texts. "
-        + _ERRORS,
-        rows=("term",),
-        columns=("set", "service"),
-        entries=lambda context, _: _regression(context, "score-regression"),
-        titles={"term": "Term"},
-        folded=True,
+    _table(
+        "Table 16",
+        "linear regression of the scores of acceptable texts. " + _ERRORS,
+        "term",
+        "set service",
+        lambda context, _: _regression(context, "score-regression"),
     ),
 )
