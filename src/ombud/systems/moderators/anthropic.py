@@ -53,6 +53,10 @@ class AnthropicMessages(ChatService):
     max_tokens: int = 10
     api_version: str = "2023-06-01"
 
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the model and the prompt of the paper."""
+        return {"model": "claude-3-haiku-20240307", "prompt": PUBLISHED_PROMPT}
+
     @property
     def url(self) -> str:
         """Where questions are posted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, ClassVar
@@ -60,6 +61,10 @@ class LlamaGuard(ChatService):
         if self.prompt == "published":
             self.prompt = published_prompt()
         super().__post_init__()
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return Llama Guard 2 with the prompt of the paper."""
+        return {"model": "meta-llama/Meta-Llama-Guard-2-8B", "prompt": published_prompt()}
 
     @property
     def url(self) -> str:

@@ -54,6 +54,10 @@ class Perspective(ScoredService):
                 f"{self.name}: thresholds names {', '.join(strange)}; attributes does not"
             )
 
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the attribute and the version of the API of the paper."""
+        return {"attributes": ["TOXICITY"], "version": "v1alpha1"}
+
     @property
     def url(self) -> str:
         """Where questions are posted."""
