@@ -112,7 +112,7 @@ class ItemUpdate:
             targets, beta, k, min(model.stored, max(space.n_items - 1, 1)),
             2**31 if model.neighbours is None else model.neighbours,
             np.float32(model.min_similarity), model.min_neighbours, columns.explicit,
-            *columns.arrays, tables[0], tables[1],
+            *(*columns.arrays, *tables),
         )  # fmt: skip
         tables[:, 1 + order] = tables[:, 1:].copy()
         if not beta > 0:
