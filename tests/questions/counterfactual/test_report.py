@@ -61,7 +61,6 @@ def test_the_first_screen_is_short_and_has_a_finding(result: Result) -> None:
     assert verdict.name == "counterfactual"
     assert {f.estimate.key for f in verdict.findings} == {"escape/beyond"}
     said = plain(verdict.headline)
-    print(said)
     assert said.startswith("After one changed rating and retraining, Our EASE recommends an item ")
     assert "with probability" in said and "100% proved" in said and "today" in said
     assert "keep dark in the lists of users who try to avoid it" in said
