@@ -163,7 +163,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         question=question.asks if further or title in {"", "Audit"} else title,
         answer=answer,
         rule=rule,
-        headline=_headline(answer, rule, audited, case),
+        headline=(*question.lead(context), *_headline(answer, rule, audited, case)),
         systems=systems,
         findings=findings,
         early=early,
