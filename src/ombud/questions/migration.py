@@ -38,6 +38,7 @@ from ombud.stats.estimate import Estimate
 from ombud.systems.moderators.service import Service
 from ombud.systems.recorded import RecordedDecisions
 from ombud.taxonomy.dictionary import load_dictionary
+from ombud.taxonomy.model import load_taxonomy
 from ombud.text.identity import TagMode
 from ombud.text.matching import TermMatcher
 from ombud.text.tagging import identity_groups, terms_of
@@ -112,24 +113,27 @@ class MigrationPreset(Preset):
         listed = terms_of(options.terms, "", options.mode)
         groups = identity_groups(data, listed, options.mode)
         if options.topics:
-            groups = _with_topics(groups, texts)
+            groups = _with_topics(groups, texts, plan.statistics.minimum)
         return replace(data, text_groups=groups)
 
 
-def _with_topics(groups: Grouping, texts: Texts) -> Grouping:
-    """Return the groups and the topics of a dictionary whose terms a text contains."""
+def _with_topics(groups: Grouping, texts: Texts, fewest: int) -> Grouping:
+    """Return the groups, and the topics of a dictionary that at least so many texts touch on."""
     words = load_dictionary("delicate@1")
+    titles = {label.id: label.title for label in load_taxonomy(words.taxonomy).labels}
     rows = [str(text) for text in texts.texts]
     found = TermMatcher([term.text for term in words.terms], suffixes=("", "s", "es")).match(rows)
-    topics = [topic for topic in words.topics if f"topic: {topic}" not in groups.names]
+    topics = list(words.topics)
     members = np.zeros((len(rows), len(topics)), dtype=bool)
     of = np.array([topics.index(term.topic) for term in words.terms], dtype=np.int64)
     members[found.text_index, of[found.term_index]] = True
+    enough = np.flatnonzero(members.sum(axis=0) >= fewest)
+    names = [f"topic: {titles.get(topics[i], topics[i]).lower()}" for i in enough]
     return Grouping(
         Vocabulary(np.asarray(texts.ids)),
-        (*groups.names, *(f"topic: {topic}" for topic in topics)),
-        np.concatenate([groups.aligned(texts.ids), members], axis=1),
-        (*groups.attributes, *("topic" for _ in topics)),
+        (*groups.names, *names),
+        np.concatenate([groups.aligned(texts.ids), members[:, enough]], axis=1),
+        (*groups.attributes, *("topic" for _ in names)),
     )
 
 
@@ -463,11 +467,12 @@ def _levels(e: Estimate) -> tuple[float | None, float | None]:
 
 def _phrase(texts: str) -> Phrase:
     return Phrase(
-        sentence=f"{{system}} flags {{level}} of {texts} about {{group}}, compared with {{other}} "
-        "before.",
-        fallback=f"{{system}} flags {texts} about {{group}} {{size}} {{more}} often than before.",
-        summary=f"{{system}} flags {texts} about {{objects}} {{more}} often than before",
-        object="{group}",
+        sentence=f"{{system}} flags {{level}} of {texts} about {{group}}; the old moderator flags "
+        "{other}.",
+        fallback=f"{{system}} flags {texts} about {{group}} {{more}} often than the old moderator.",
+        summary="{system} flag{s} {objects}",
+        object=f"{{fewer}} {texts} about {{group}}",
+        than=" than the old moderator",
         compared=("with the new moderator", "with the old"),
         levels=_levels,
         harm="both",
@@ -495,9 +500,9 @@ def migration() -> Question:
         asks="Who is flagged more or less when one moderator replaces another?",
         family={_WRONG: _phrase("acceptable texts"), _FLAGS: _phrase("texts")},
         systems="moderator",
-        yes="flag{s} texts about some groups or topics more or less often than before",
+        yes="flag{s} texts about some groups or topics more or less often than the old moderator",
         possible="Texts about a group could still be flagged up to {bound} more or less often.",
-        inspect="Read the texts that {systems} decide{s} differently, choose another threshold or "
+        inspect="Read the texts that change sides, choose another threshold or "
         "moderator where the change is not wanted, and run the migration again.",
         applies=lambda context: context.result.plan.preset == "migration",
         sections=(
