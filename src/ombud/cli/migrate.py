@@ -198,7 +198,7 @@ def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
         "systems": {"at the migration": then, name: now},
     }
     (folder / "after.toml").write_text(AnyPlan.from_dict(content).to_toml(), encoding="utf-8")
-    where = 'metric == "change of the flag rate" and kind == "gap"'
+    where = 'metric == "change of the flag rate" and kind == "gap" and n >= 100'
     reason = "Set by ombud migrate; change it to what you agreed on."
     limits = {
         "no group is flagged far more than at the migration": f"value <= {_WIDEST}",
