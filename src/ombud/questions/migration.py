@@ -133,7 +133,7 @@ def _with_topics(groups: Grouping, texts: Texts, fewest: int) -> Grouping:
     of = np.array([topics.index(term.topic) for term in words.terms], dtype=np.int64)
     members[found.text_index, of[found.term_index]] = True
     enough = np.flatnonzero(members.sum(axis=0) >= fewest)
-    names = [f"topic: {titles.get(topics[i], topics[i]).lower()}" for i in enough]
+    names = [f"{titles.get(topics[i], topics[i]).lower()} (topic)" for i in enough]
     return Grouping(
         Vocabulary(np.asarray(texts.ids)),
         (*groups.names, *names),
@@ -235,7 +235,7 @@ class MigrationTest(Migration):
         whole = replace(data, texts=every)
         metric = FalsePositiveRate()
         rows = [metric.measure(one, whole) for one in (old, new)]
-        found = estimate_changes(metric, *rows, data.text_groups, settings, exact=True)
+        found = estimate_changes(metric, rows[0], rows[1], data.text_groups, settings, exact=True)
         about = {"metric": "change of the flag rate", "key": ALL_FLAGS if labeled else FLAGS}
         return [e.replace(**about, system=self.new, against=self.old) for e in found]
 
@@ -254,7 +254,7 @@ class MigrationTest(Migration):
         clusters = None if shared is None else shared[places][counted]
         what = "false-positive rate" if labeled else "flag rate"
         about: dict[str, Any] = {
-            "metric": f"change of the {what} beside that of other texts",
+            "metric": f"change of the {what} relative to other texts",
             "key": APART,
             "unit": "text" if clusters is None else "cluster",
             "level": settings.level,
@@ -569,11 +569,12 @@ def _texts(e: Estimate, _: Shown) -> str:
 def _phrase() -> Phrase:
     return Phrase(
         sentence="{system} flags {level} of {note} about {group}; the old moderator flags {other}. "
-        "Beside the change of other texts:",
-        fallback="{system} flags {note} about {group} {more} often, beside other texts.",
+        "Relative to the change of other texts:",
+        fallback="{system} flags {note} about {group} {more} often than the old moderator, "
+        "relative to other texts.",
         summary="{system} flag{s} {objects}",
         object="{fewer} {note} about {group}",
-        than=" than the old moderator, beside the change of other texts",
+        than=" than the old moderator, relative to other texts",
         note=_texts,
         compared=("with the new moderator", "with the old"),
         levels=_levels,
@@ -616,7 +617,7 @@ def migration() -> Question:
                     "Each group\u2019s change, less the change of all other texts.",
                     POINTS,
                     ("group", *MOVES, *NUMBER),
-                    "Change beside others",
+                    "Change relative to others",
                 ),
                 Listing(
                     _WRONG,
