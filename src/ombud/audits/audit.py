@@ -42,6 +42,7 @@ from ombud.audits.presets import complete
 from ombud.audits.provenance import check_provenance, input_hashes, now, read_integrity, versions
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder, read_outputs, read_predictions
+from ombud.audits.verify import require_unedited, verify
 from ombud.data.dataset import Dataset, html_table, notebook_bar
 from ombud.data.groups import Grouping
 from ombud.data.recommendations import Recommendations
@@ -298,7 +299,7 @@ class Audit:
             for old in old_names(self.plan):
                 notice(old)
         self.backend.ready(notice)
-        store = None if folder is None else self.open(Path(folder))
+        store = None if folder is None else self.open(Path(folder), notice)
         run = Run(store, progress or notebook_bar() or silent, notice, answers, repeats)
         measured = self.backend.measure(run)
         result = Result(
@@ -355,8 +356,14 @@ class Audit:
         }
         return Plan.from_dict({"about": about, "expect": expect}, "the audit")
 
-    def open(self, folder: Path) -> RunFolder:
+    def open(self, folder: Path, notice: Callable[[str], None] | None = None) -> RunFolder:
         """Return the folder of a run, new or of a stopped run of the same audit."""
+        if (folder / "provenance.json").exists():
+            # A second run would hash edited answers and estimates as if the audit had made them.
+            require_unedited(folder, ignore=("inputs", "reports"))
+            edited = [c.name for c in verify(folder).select("changed") if c.kind == "reports"]
+            if edited and notice is not None:
+                notice(f"EDITED: {', '.join(edited)} changed since ombud wrote it; written anew")
         plan = self._as_plan().portable(folder)
         known = _without_pace(plan.model_dump(mode="json"))
         store = RunFolder(

@@ -134,7 +134,7 @@ class OutputCollector:
         reason = f"they are scores without decisions, so flags are not measured; {fix}"
         count = int(np.count_nonzero(made.outcomes == Outcome.SCORED))
         self.notice(f"{name}: of its answers, {count:,} are scores without decisions; {fix}")
-        note = Exclusion("answers", "answers", 0, reason, len(made), "warning/no-decisions")
+        note = Exclusion("answers", "answers", count, reason, len(made), "warning/no-decisions")
         return replace(made, exclusions=(*made.exclusions, note))
 
     def _texts(self) -> Texts:

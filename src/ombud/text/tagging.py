@@ -23,8 +23,8 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.taxonomy.terms import ATTRIBUTES, TermList, load_terms, read_terms
 from ombud.text.folding import detect_languages
+from ombud.text.grammar import ENGLISH
 from ombud.text.identity import IdentityTags, TagMode, default_terms, tag_identities
-from ombud.text.swaps import ENGLISH
 
 # Presets, counts and regressions all ask for the tags of one audit's texts.
 _tags: WeakKeyDictionary[Texts, dict[tuple[Any, ...], IdentityTags]] = WeakKeyDictionary()

@@ -148,5 +148,7 @@ def test_an_audit_of_hatecheck_compares_the_targets(tmp_path: Path) -> None:
         }
     )
     result = Audit.from_plan(plan).run()
-    rates = {e.group: e.value for e in result.select(metric="false-positive rate") if e.kind == "level"}
+    rates = {
+        e.group: e.value for e in result.select(metric="false-positive rate") if e.kind == "level"
+    }
     assert rates["immigrants"] == 1.0 and rates["women"] == 0.0

@@ -204,7 +204,9 @@ class Migration(Options, Analysis):
         """Return the changes, the threshold, and which texts change sides."""
         data, settings = context.data, context.settings
         old, new, lost = self.pair(context)
-        texts: Texts = data.need("texts", "migration")
+        # Types of label are a dimension of suppression; a change of moderators has one label a text.
+        texts: Texts = replace(data.need("texts", "migration"), types={})
+        data = replace(data, texts=texts)
         truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
         threshold = self.threshold(old, new, truth)
         new = at_threshold(new, threshold)

@@ -142,6 +142,11 @@ def _analyses(
         {"name": "set-sizes"},
         {"name": "identity-tag-counts", **listed, **special},
         {"name": "tag-validation", **listed, "mode": options.mode},
+        {
+            "name": "suppression-counts",
+            "outcome": options.outcome,
+            "categories": options.categories,
+        },
     ]
     if voted:
         result.append({"name": "rater-agreement"})
@@ -151,7 +156,8 @@ def _analyses(
         result = []  # those that were asked for follow, and are refused
     if options.regressions:
         names = ["flag-regression", *(["score-regression"] if options.scores else [])]
-        result += [{"name": name, **listed, "mode": options.mode} for name in names]
+        how = {"mode": options.mode, "errors": options.errors}
+        result += [{"name": name, **listed, **how} for name in names]
     if options.before:
         result.append({"name": "drift", "before": options.before, "after": options.after})
     if options.old:
