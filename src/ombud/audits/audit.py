@@ -148,7 +148,7 @@ class Audit:
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
-        if not self.metrics:
+        if not self.metrics and not self.analyses:
             raise PlanError("an audit needs at least one metric")
         bad = [name for name in self.systems if not _NAME.match(name)]
         if bad:

@@ -195,6 +195,11 @@ class Migration(Options, Analysis):
     new: str = SuppressionOptions.field("new", required=True)
     match: Match = SuppressionOptions.field("match")
 
+    @property
+    def chooses_thresholds(self) -> tuple[str, ...]:
+        """The new moderator, unless it decides as it is."""
+        return () if self.match == "none" else (self.new,)
+
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the changes, the threshold, and which texts change sides."""
         data, settings = context.data, context.settings

@@ -175,7 +175,8 @@ class PolicyModerator(ChatService):
     @property
     def prompt_characters(self) -> int:
         """What prompt, policy and system message add to each text."""
-        sent = (self.prompt, self._system, self.after, str(self._extra))
+        extra = str(self._extra) if self._extra else ""
+        sent = (self.prompt, self._system, self.after, extra)
         return sum(len(part.replace("{policy}", self._policy)) for part in sent if part)
 
     def question(self, text: str) -> Any:
