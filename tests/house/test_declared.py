@@ -18,6 +18,7 @@ FOREIGN = {
     "audits/quick.py": {"column_names", "columns"},
     "audits/result.py": {"spec"},
     "app/web/result_pages.py": {"O_NONBLOCK"},
+    "files.py": {"O_BINARY", "O_NONBLOCK"},
     "audits/backends/spark.py": {"_stackTrace"},
     "cli/data.py": {"exclusions"},
     "data/dataset.py": {"columns", "get_ipython", "kernel"},

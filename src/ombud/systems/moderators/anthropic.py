@@ -108,6 +108,15 @@ class AnthropicMessages(ChatService):
             )
         return answer
 
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the model, the prompt and the settings of the paper."""
+        return {
+            "model": "claude-3-haiku-20240307",
+            "prompt": PUBLISHED_PROMPT,
+            "max_tokens": 10,
+            "temperature": 0.0,
+        }
+
     @property
     def url(self) -> str:
         """Where questions are posted."""

@@ -98,6 +98,10 @@ class GoogleModerateText(ScoredService):
                 f"{self.name}: thresholds names {', '.join(strange)}, which do not count"
             )
 
+    def as_published(self) -> Mapping[str, Any]:
+        """Return all sixteen categories of the first version of the API."""
+        return {"categories": "all", "version": "v1"}
+
     @property
     def counting(self) -> Sequence[str]:
         """The categories that count, where they are not all."""

@@ -30,7 +30,7 @@ MODERATION_007: Mapping[str, tuple[float, float]] = {
 """Bounds of the threshold of each category in text-moderation-007 (the paper's Table 10).
 
 The highest score that was not flagged, and the lowest that was. They hold for that model only:
-derive them again for another with `thresholds_from_replies`.
+derive them again for another with ``ombud thresholds`` or `thresholds_from_replies`.
 """
 
 
@@ -84,8 +84,15 @@ class OpenAIModeration(Service):
         if self.flag_by == "thresholds" and not self.thresholds and self.model[:4] != "text":
             raise PlanError(
                 f"{self.name}: thresholds of {self.model} are not known to ombud; give them, or "
-                "derive them from replies with thresholds_from_replies"
+                "derive them from replies with ombud thresholds or thresholds_from_replies"
             )
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the model of the paper and the thresholds of its Table 10."""
+        return {
+            "model": "text-moderation-007",
+            "thresholds": {category: high for category, (_, high) in MODERATION_007.items()},
+        }
 
     @property
     def queried_model(self) -> str:

@@ -55,6 +55,10 @@ class Perspective(ScoredService):
                 f"{self.name}: thresholds names {', '.join(strange)}; attributes does not"
             )
 
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the attribute and the version of the API of the paper."""
+        return {"attributes": ["TOXICITY"], "version": "v1alpha1"}
+
     @property
     def notices(self) -> tuple[str, ...]:
         """That the service ends."""

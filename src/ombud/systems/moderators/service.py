@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar
@@ -71,6 +71,10 @@ class Service(Moderator):
     edition
         A date or word of your own. Texts are sent again when it changes: so drift is measured in
         a service that changes under the same model name.
+    published
+        Query as the speech-suppression paper did: with its model, prompt, categories and
+        thresholds. A `model` of your own stays, for models that still answer; replies of retired
+        models are read from the cache.
     run
         Pace, retries, repeats and budget.
     price
@@ -97,6 +101,7 @@ class Service(Moderator):
     key_env: str = ""
     cache: Path | None = None
     edition: str = ""
+    published: bool = False
     run: RunSettings = field(default_factory=RunSettings)
     price: Price = field(default_factory=Price)
     max_bytes: int = 1_000_000
@@ -104,6 +109,8 @@ class Service(Moderator):
 
     def __post_init__(self) -> None:
         self.name = self.name or self.cache_name
+        if self.published:
+            self._set_published()
         self.base_url = self.base_url.rstrip("/")
         if not self.base_url:
             raise PlanError(f"{self.name}: set base_url, the address of your service")
@@ -113,6 +120,26 @@ class Service(Moderator):
             self.run = RunSettings(**{**vars(self.run), **self.pace})
         # No field: a plan does not set it, and a saved result does not hold it.
         self._last_report: RunReport | None = None
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the settings of the speech-suppression paper; empty if it has not this service."""
+        return {}
+
+    def _set_published(self) -> None:
+        settings = self.as_published()
+        if not settings:
+            fault = "published is for the services of the speech-suppression paper; remove it"
+            raise PlanError(f"{self.name}: {fault}")
+        plain = {f.name: f.default for f in fields(self)} | {
+            f.name: f.default_factory() for f in fields(self) if f.default_factory is not MISSING
+        }
+        for option, value in settings.items():
+            given = getattr(self, option)
+            if option == "model" and given not in ("", plain["model"]):
+                continue
+            if given not in (plain[option], value):
+                raise PlanError(f"{self.name}: published sets {option}; remove one of them")
+            setattr(self, option, value)
 
     @property
     def last_report(self) -> RunReport | None:
