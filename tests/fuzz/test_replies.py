@@ -35,8 +35,8 @@ SERVICES: dict[str, Any] = {
         base_url="https://example.org", score_path="score", threshold=0.5, categories_path="cats"
     ),
     "openai": OpenAIModeration(),
-    "perspective": Perspective(),
-    "google": GoogleModerateText(),
+    "perspective": Perspective(threshold=0.5),
+    "google": GoogleModerateText(threshold=0.5),
     "anthropic": AnthropicMessages(),
     "llama": LlamaGuard(base_url="https://example.org"),
 }

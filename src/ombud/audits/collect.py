@@ -121,7 +121,20 @@ class OutputCollector:
             self.progress(done, total, note or f"Querying {name}")
 
         show(0, 1, "")
-        return read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
+        made = read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
+        if not made.lacks_decisions:
+            return made
+        fix = f"to measure flags, add threshold = NUMBER under [systems.{name}]"
+        if system.former_threshold is not None:
+            fix = (
+                f"add threshold = {system.former_threshold} under [systems.{name}] to flag as "
+                "earlier versions of ombud did"
+            )
+        reason = f"they are scores without decisions, so flags are not measured; {fix}"
+        count = int(np.count_nonzero(made.outcomes == Outcome.SCORED))
+        self.notice(f"{name}: of its answers, {count:,} are scores without decisions; {fix}")
+        note = Exclusion("answers", "answers", count, reason, len(made), "warning/no-decisions")
+        return replace(made, exclusions=(*made.exclusions, note))
 
     def _texts(self) -> Texts:
         if self.data.texts is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -324,7 +325,12 @@ class Plan(_Expecting):
     def load(cls, path: Path | str) -> Self:
         """Read a plan from a TOML file; all its faults come in one error."""
         path = Path(path)
-        return cls.from_dict(read_toml(path, "plan"), str(path)).relative_to(path.parent)
+        content = read_toml(path, "plan")
+        if "sets" in content:
+            raise PlanError(
+                f"{path} is the plan of a study of several data sets ([sets]); ombud run runs it"
+            )
+        return cls.from_dict(content, str(path)).relative_to(path.parent)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any], source: str = "the plan") -> Self:
@@ -345,6 +351,65 @@ class Plan(_Expecting):
             told = ", ".join(f"{place} is {value}" for place, value in found.items())
             raise PlanError(f"a plan holds finite numbers; {told}")
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+LARGEST_STUDY = 50
+"""How many data sets a study can have."""
+
+_SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}\Z")
+
+
+def load_study(path: Path | str) -> dict[str, Plan]:
+    """Read a plan of one data set or several: the plan of each, by its name.
+
+    A plan with tables ``[sets.NAME]`` is a study. Each of them holds what is different for that
+    data set (``[sets.NAME.data]``, ``[sets.NAME.options]``, ...); tables are merged with those of
+    the plan, anything else replaces what the plan says. A plan without such tables has the name
+    "".
+    """
+    path = Path(path)
+    content = read_toml(path, "plan")
+    if "sets" not in content:
+        return {"": Plan.from_dict(content, str(path)).relative_to(path.parent)}
+    sets = content.pop("sets")
+    if not isinstance(sets, dict) or not all(isinstance(one, dict) for one in sets.values()):
+        raise PlanError(f"{path}: give each data set a table of its own, as in [sets.BookCrossing]")
+    if not 2 <= len(sets) <= LARGEST_STUDY:
+        raise PlanError(
+            f"{path}: [sets] has {len(sets)} data set{'s' if len(sets) != 1 else ''}; a study has "
+            f"2 to {LARGEST_STUDY}"
+        )
+    wrong = [name for name in sets if not _SET_NAME.match(name)]
+    if wrong:
+        raise PlanError(
+            f"{path}: names of data sets are letters, digits, spaces and ._+- (they name folders); "
+            f"found {[name[:80] for name in wrong]}"
+        )
+    plans, faults = {}, []
+    for name, own in sets.items():
+        whole = _merged(content, own)
+        if "title" in content and "title" not in own:
+            whole["title"] = f"{content['title']}: {name}"
+        about = whole.get("about", {})
+        if isinstance(about, dict) and "data" not in own.get("about", {}):
+            whole["about"] = {**about, "data": name}
+        try:
+            plan = Plan.from_dict(whole, f"{path} with [sets.{name}]")
+            plans[name] = plan.relative_to(path.parent)
+        except PlanError as error:
+            faults.append(str(error))
+    if faults:
+        raise PlanError("\n".join(faults))
+    return plans
+
+
+def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in which nested tables are merged and anything else is replaced."""
+    made = dict(common)
+    for key, value in own.items():
+        both = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
+        made[key] = _merged(made[key], value) if both else value
+    return made
 
 
 class GateFile(_Expecting):

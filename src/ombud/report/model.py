@@ -7,7 +7,8 @@ the app all print the same `Verdict`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -286,6 +287,7 @@ class Verdict:
     changes: tuple[Text, ...]
     following: Text
     effects: tuple[Text, ...] = ()
+    per: str = "System"  # What a line of the summary is about
 
     def name_of(self, finding: Finding) -> str:
         """Return the display name of the system that a finding is about."""
@@ -347,18 +349,28 @@ class CardEntry:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; where its cells have charts, `ticks` label their shared axis."""
+    """A column of a table; where its cells have charts, `ticks` label their shared axis.
+
+    Neighbors of one `block` stand under it as a common heading, such as the name of a data set.
+    """
 
     title: str
     numeric: bool = False
     ticks: tuple[tuple[float, str], ...] = ()
+    block: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The title with that of its block, for writers without a second row of headings."""
+        return ": ".join(part for part in (self.block, self.title) if part)
 
 
 @dataclass(frozen=True)
 class Cell:
     """A cell: its text, a second line such as a confidence interval, and what sorts it.
 
-    `strength` is how far it lies from no difference, from 0 to 1; `chart` an SVG beside the text.
+    `strength` is how far it lies from no difference, from 0 to 1; `chart` an SVG beside the text;
+    `link` where a click on the name of a row leads.
     """
 
     text: str
@@ -367,6 +379,7 @@ class Cell:
     value: float | None = None
     strength: float = 0.0
     chart: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -385,6 +398,12 @@ class Table:
     folded: bool = False
     less_is_harm: bool = False  # Whether a decrease has the color of findings
 
+    @property
+    def heading(self) -> list[tuple[str, int]]:
+        """The blocks of columns, each with its number of columns; empty where no column has one."""
+        runs = [(block, len(list(some))) for block, some in groupby(c.block for c in self.columns)]
+        return runs if any(block for block, _ in runs) else []
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -395,6 +414,7 @@ class Chart:
     caption: str
     alt: str
     panels: tuple[str, ...]
+    single_users: bool = False  # Whether it shows users one by one; a public report leaves it out
 
 
 @dataclass(frozen=True)
@@ -440,6 +460,21 @@ class Page:
     notices: Sequence[str] = ()  # Below the first answer: input that does not fit
     # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
+
+    def for_everyone(self) -> Page:
+        """Return the page without charts that show users one by one."""
+        return replace(
+            self,
+            sections=[
+                replace(
+                    s,
+                    blocks=tuple(
+                        b for b in s.blocks if not (isinstance(b, Chart) and b.single_users)
+                    ),
+                )
+                for s in self.sections
+            ],
+        )
 
     @property
     def verdict(self) -> Verdict | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
+import polars as pl
 import polars.selectors as columns
 
 from ombud.audits.gate import Expectation, Gate
@@ -76,7 +77,8 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Everything that the report says, as data."""
-        return build_page(merged_groups(self.result), self.expected, public=self.public)
+        page = build_page(merged_groups(self.result), self.expected, public=self.public)
+        return page.for_everyone() if self.public else page
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -201,6 +203,9 @@ class Report:
             self._write(file, name)
         return paths
 
+    def _wide(self) -> pl.DataFrame:
+        return merged_groups(self.result).to_wide()
+
     def _write(self, path: Path, name: str) -> None:
         if name == "pdf":
             write_pdf(self.html(script=False), path)
@@ -211,6 +216,6 @@ class Report:
         if name == "csv":
             # A cell that a spreadsheet would take for a formula is kept from being one.
             plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
-            return merged_groups(self.result).to_wide().with_columns(plain).write_csv()
+            return self._wide().with_columns(plain).write_csv()
         forms = {"html": self.html, "markdown": self.markdown, "latex": self.latex}
         return forms[name]() if name in forms else self.json()

@@ -86,7 +86,7 @@ def _grid(table: Table, width: int, rows: int) -> list[str]:
     """Return the first rows of a table, as many columns as fit."""
     words = sum(not column.numeric for column in table.columns)
     body = [[_cell(c, i < words) for i, c in enumerate(row)] for row in table.rows[:rows]]
-    heads = [shorten(column.title, 24) for column in table.columns]
+    heads = [shorten(column.whole, 24) for column in table.columns]
     heads[0] += f" ({table.unit})" if table.unit else ""
     widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
     while sum(widths) + 2 * len(widths) > width and len(widths) > 2:

@@ -70,11 +70,12 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _MOST_NAMED = 12
-_HARM: dict[str, frozenset[Status]] = {
+HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
     "both": frozenset({"increase", "decrease"}),
 }
+"""Which statuses are findings, by the direction that counts."""
 
 
 def verdicts_of(result: Result) -> tuple[Verdict, ...]:
@@ -130,22 +131,22 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     groups = question.comparisons(context)
     phrases = {id(e): question.family[s] for s, some in groups.items() for e in some}
     every = tuple(e for some in groups.values() for e in some)
-    harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
+    harmful = [e for e in every if status_of(e) in HARM[phrases[id(e)].harm]]
     consists = _describe(groups, context.result.plan.statistics.correction)
     directions = frozenset(phrase.harm for phrase in phrases.values())
-    reversible = tuple(sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True))
+    reversible = tuple(sorted(filter(is_reversible, harmful), key=nearest_end, reverse=True))
     culprit = _culprit(reversible).capitalize()
     family = Family(every, len(harmful), directions, consists, len(reversible), culprit)
     words = question.words(context)
     case = Case(question, context, family, phrases, words, reversible=reversible)
-    firm = [finding_of(e, case) for e in harmful if not _is_reversible(e)]
+    firm = [finding_of(e, case) for e in harmful if not is_reversible(e)]
     findings, early = (
         stories([f for f in firm if is_early(f.estimate) == few], case) for few in (False, True)
     )
     case = replace(case, findings=findings, early=early)
     named = [s for s in context.result.systems if case.of(s)]
     named = named or ([""] if any(not e.system for e in every) else [])
-    references = _references(named, context)
+    references = references_of(named, context)
     statuses = [_status(s, case, s in references) for s in named]
     systems = tuple(sorted(statuses, key=lambda s: _order(s, findings)))
     # What a reference does is in its line and in the tables.
@@ -172,7 +173,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     )
 
 
-def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
+def references_of(systems: Sequence[str], context: Context) -> frozenset[str]:
     """Return the baselines among some systems; none where nothing else was audited."""
     found = frozenset(filter(context.is_reference, systems))
     return frozenset() if len(found) == len(systems) else found
@@ -185,7 +186,7 @@ def _order(status: SystemStatus, findings: Sequence[Finding]) -> tuple[bool, int
     return status.reference, marks.index(status.mark), place
 
 
-def _is_reversible(e: Estimate) -> bool:
+def is_reversible(e: Estimate) -> bool:
     """Return whether plausible labels, or errors of a system's labels, would reverse it."""
     if e.details.get(LABEL_DOUBT):
         return True
@@ -400,8 +401,12 @@ def _deeds(system: str, case: Case) -> list[_Deed]:
     return [_Deed(*does, tuple(about)) for does, about in objects.items()]
 
 
-def _clause(subject: Text, number: int, deed: _Deed, case: Case) -> Text:
+def clause(systems: Sequence[Name], summary: str, objects: Sequence[str], case: Case) -> Text:
     """Return a clause about systems that do the same."""
+    return _clause(_listed(systems), len(systems), _Deed(summary, "", "", tuple(objects)), case)
+
+
+def _clause(subject: Text, number: int, deed: _Deed, case: Case) -> Text:
     objects = list(deed.objects)
     if len(objects) > _MOST_OBJECTS:
         objects[_MOST_OBJECTS - 1 :] = [f"{len(objects) - _MOST_OBJECTS + 1} others"]

@@ -62,7 +62,7 @@ def anthropic(question: Any) -> tuple[list[str], Any]:
 
 
 def chat(question: Any) -> tuple[list[str], Any]:
-    text = question["messages"][0]["content"]
+    text = next(one["content"] for one in question["messages"] if one["role"] == "user")
     words = "unsafe\nS1,S10" if score_of(text) >= 0.5 else "safe"
     message = {"role": "assistant", "content": words}
     return [text], {

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,20 @@ def test_the_estimate_comes_first_and_the_budget_holds(stub: Any, tmp_path: Path
     assert "2 of 4 texts to ask" in notes[0]
     after = service(stub, tmp_path).quote(texts)
     assert (after.questions, after.known, after.cost) == (0, 3, None)
+
+
+def test_a_damaged_reply_is_asked_again_once_and_counted(stub: Any, tmp_path: Path) -> None:
+    texts = texts_of("a", "zz", "b", "zzz")
+    before = service(stub, tmp_path).moderate(texts)
+    with closing(sqlite3.connect(tmp_path / "answers.sqlite")) as db:
+        db.execute("UPDATE calls SET raw = CAST('{\"score\": 0.99}' AS BLOB) WHERE rowid = 3")
+        db.commit()
+    assert service(stub, tmp_path).quote(texts).questions == 1
+    report = service(stub, tmp_path).runner().run(texts)
+    assert report.decisions.outcomes.tolist() == before.outcomes.tolist()
+    assert (report.asked, stub.asked.total()) == (1, 5)
+    assert "1 cached replies were damaged on disk" in report.notices[0]
+    assert service(stub, tmp_path).runner().run(texts).notices == ()
 
 
 def test_a_run_inside_a_running_event_loop(stub: Any, tmp_path: Path) -> None:

@@ -38,10 +38,10 @@ def texts_of(*rows: str) -> Texts:
 def each(url: str, folder: Path) -> list[Service]:
     cache = folder / "a.sqlite"
     return [
-        Perspective(base_url=url, cache=cache),
+        Perspective(base_url=url, cache=cache, threshold=0.7),
         OpenAIModeration(base_url=f"{url}/v1", cache=cache),
-        GoogleModerateText(base_url=url, cache=cache, version="v1"),
-        GoogleModerateText(name="bearer", base_url=url, cache=cache, auth="bearer"),
+        GoogleModerateText(base_url=url, cache=cache, version="v1", threshold=0.5),
+        GoogleModerateText(name="bearer", base_url=url, cache=cache, auth="bearer", threshold=0.5),
         AnthropicMessages(base_url=url, cache=cache),
         LlamaGuard(base_url=f"{url}/v1", cache=cache, key_env="GUARD_KEY"),
         HttpModerator(
@@ -90,11 +90,17 @@ def read(system: Service, reply: Any) -> tuple[Outcome, float]:
 
 
 def test_perspective_thresholds_by_attribute() -> None:
-    system = Perspective(attributes=["TOXICITY", "THREAT"], thresholds={"THREAT": 0.3})
+    limits = {"threshold": 0.7, "thresholds": {"THREAT": 0.3}}
+    system = Perspective(attributes=["TOXICITY", "THREAT"], **limits)
     scores = {"TOXICITY": 0.6, "THREAT": 0.25}
     reply = {"attributeScores": {a: {"summaryScore": {"value": s}} for a, s in scores.items()}}
     # Scores are divided by their thresholds, so that they rank texts as decisions do.
     assert read(system, reply) == (Outcome.ALLOWED, pytest.approx(0.6 / 0.7))
+    # An attribute without a threshold leaves the text undecided: nobody chose one for it.
+    assert read(replace(system, threshold=None), reply) == (Outcome.SCORED, 0.6)
+    assert read(Perspective(attributes=["TOXICITY"]), reply) == (Outcome.SCORED, 0.6)
+    with pytest.raises(PlanError, match="thresholds names INSULT"):
+        Perspective(thresholds={"INSULT": 0.5})
     reply["attributeScores"]["THREAT"]["summaryScore"]["value"] = 0.3
     assert read(system, reply) == (Outcome.FLAGGED, 1.0)
     del reply["attributeScores"]["THREAT"]
@@ -104,11 +110,15 @@ def test_perspective_thresholds_by_attribute() -> None:
 def test_google_leaves_topics_out_unless_asked() -> None:
     pairs = {"Toxic": 0.2, "Religion & Belief": 0.95, "Health": 0.7, "Insult": 0.3}
     reply = {"moderationCategories": [{"name": n, "confidence": c} for n, c in pairs.items()]}
-    assert read(GoogleModerateText(), reply) == (Outcome.ALLOWED, 0.3)
-    assert read(GoogleModerateText(categories="all"), reply) == (Outcome.FLAGGED, 0.95)
-    assert read(GoogleModerateText(categories=["Health"]), reply) == (Outcome.FLAGGED, 0.7)
-    strict = GoogleModerateText(thresholds={"Insult": 0.25})
+    half = {"threshold": 0.5}
+    assert read(GoogleModerateText(), reply) == (Outcome.SCORED, 0.3)
+    assert read(GoogleModerateText(**half), reply) == (Outcome.ALLOWED, 0.3)
+    assert read(GoogleModerateText(categories="all", **half), reply) == (Outcome.FLAGGED, 0.95)
+    assert read(GoogleModerateText(categories=["Health"], **half), reply) == (Outcome.FLAGGED, 0.7)
+    strict = GoogleModerateText(thresholds={"Insult": 0.25}, **half)
     assert read(strict, reply) == (Outcome.FLAGGED, pytest.approx(0.3 / 0.25))
+    with pytest.raises(PlanError, match="thresholds names Health"):
+        GoogleModerateText(thresholds={"Health": 0.5})
     assert read(GoogleModerateText(categories=["Absent"]), reply)[0] is Outcome.UNPARSEABLE
 
 
@@ -378,7 +388,7 @@ def test_the_token_that_perspective_repeats_is_checked() -> None:
     def judged(**more: str) -> str:
         return system.judge(200, json.dumps({**score, **more}).encode(), "zz").outcome
 
-    assert judged() == judged(clientToken=token) == "flagged"
+    assert judged() == judged(clientToken=token) == "scored"
     assert judged(clientToken="another") == "error"
 
 

@@ -139,7 +139,7 @@ class MetricEstimator:
         """Return the estimate of one system, label and group (0 is everyone)."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, group) | {"details": self._details(system, label, group)}
-        if fault := self._told_undefined(label, system):
+        if fault := self.why_undefined(label, system):
             return self._undefined(*fault, self._n(s, group), about)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
@@ -160,7 +160,8 @@ class MetricEstimator:
         """Return a group compared with those outside it, or with the whole it is part of."""
         here, sample = 1 + group, self.layout.sample(system, label)
         other, policy = self.layout.other(group), self.metric.comparisons.events
-        if policy is not None and (rare := policy.whole_is_too_rare(self, sample)):
+        known = not self.why_undefined(label, system)
+        if policy is not None and known and (rare := policy.whole_is_too_rare(self, sample)):
             about = self.about(system, label, here) | {"kind": self._kind(), "against": against}
             about |= {"null": self.metric.null}
             return self._undefined("too-few-events", rare, self._n(sample, here), about)
@@ -173,7 +174,7 @@ class MetricEstimator:
         """Return the gap between two columns of the replicates, for one system and label."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
-        if fault := self._told_undefined(label, system):
+        if fault := self.why_undefined(label, system):
             return self._undefined(*fault, self._n(s, one), about)
         for side in (one, other):
             if self.too_few(s, side):
@@ -241,7 +242,7 @@ class MetricEstimator:
         kept = [g for g in groups if not self.too_few(s, 1 + g)]
         kept = [g for g in kept if not self._rare(self.replicates, s, 1 + g)]
         n = sum(self._n(s, 1 + g) for g in kept)
-        code, reason = self._told_undefined(label, system) or ("not-estimable", "")
+        code, reason = self.why_undefined(label, system) or ("not-estimable", "")
         if not reason and len(kept) < 2:
             wanted = f"with at least {self.settings.minimum} {self.unit}s; two are wanted"
             reason = f"not enough data: {len(kept)} of {len(groups)} groups {wanted}"
@@ -300,7 +301,7 @@ class MetricEstimator:
         # What both rest on is at least what the one with more events rests on.
         about["events"] = self.beside.count((a, group), (b, group))
         beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
-        if fault := self._told_undefined(label, one, other):
+        if fault := self.why_undefined(label, one, other):
             return self._undefined(*fault, int(self.replicates.n[a, 0]), about)
         unlike, drawn, index = "", self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
@@ -372,7 +373,7 @@ class MetricEstimator:
             details["repeats"] = [None if math.isnan(value) else value for value in each]
         return details
 
-    def _told_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
+    def why_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
         """Return why what was measured on some systems makes no number; None if it does."""
         names = [self.layout.systems[system] for system in systems]
         every = {name: self.rows[name].why_undefined(self.layout.labels[label]) for name in names}

@@ -18,14 +18,19 @@ from ombud.report.question import Phrase, Question
 from ombud.report.show import (
     MARKS,
     Alert,
+    BlockTable,
     Custom,
     Detail,
+    Entry,
     Listing,
     Matrix,
+    Notes,
     Say,
     Stored,
     estimate_table,
     part,
+    stored_cell,
+    value_cell,
 )
 from ombud.stats.estimate import Estimate
 
@@ -492,6 +497,148 @@ def _fits(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
     return {name: title for name, title in named.items() if name in columns}
 
 
+# -- The tables of Ekstrand and Kluver in their own form, over one data set or several.
+
+_KINDS = {"explicit": "Explicit", "implicit": "Implicit"}
+_SHORT = {"most popular": "Popular", "best rated": "Avg. Rating"}
+_SUFFIX = {"explicit": "-E", "implicit": "-I"}
+
+
+def _feedback(context: Context, system: str = "") -> str:
+    """Return which feedback a system was trained on; empty where nothing says so."""
+    stated = context.result.plan.options.get("feedback")
+    if stated in _KINDS:
+        return _KINDS[stated]
+    plan = context.result.plan.systems
+    for config in [plan.get(system, {})] if stated == "both" else plan.values():
+        if config.get("ignore_ratings") or config.get("type") in {"implicit-als", "bpr"}:
+            return _KINDS["implicit"]
+        if stated == "both" or config.get("type") == "explicit-als":
+            return _KINDS["explicit"]
+    return ""
+
+
+def _trained(context: Context, system: str) -> dict[str, str]:
+    """Return the data set, feedback and algorithm of a system: "BX", "Explicit", "ALS"."""
+    feedback, name = _feedback(context, system), _of(context, system)
+    own = context.set
+    for word, suffix in _SUFFIX.items():
+        own = own.removesuffix(suffix) if feedback == _KINDS[word] else own
+        name = name.removesuffix(f" {word}")
+    return {"set": own, "feedback": feedback, "algorithm": shorten(name, 40)}
+
+
+def _about(context: Context, identity: str) -> dict[str, str]:
+    """Return the axis of an identity, where the study tells of several."""
+    return {"identity": _name(context, identity)} if len(_told(context)) > 1 else {}
+
+
+def _sizes(context: Context, _: Notes) -> Iterable[Entry]:
+    scales = {"users": COUNT, "items": COUNT, "pairs": COUNT, "density": Scale(
+        factor=100, places=4, suffix="%")}  # fmt: skip
+    for row in context.rows("creator-data"):
+        for name, scale in scales.items():
+            yield Entry({"column": name.capitalize()}, stored_cell(row[name], name, scale, context))
+
+
+_RESULTS = {"no_book": "No Bk", "no_author": "No Auth", "no_authority": "No VIAF",
+            "unknown": "Unknown", "ambiguous": "Ambig."}  # fmt: skip
+
+
+def _coverages(context: Context, _: Notes) -> Iterable[Entry]:
+    rows = sorted(context.rows("creator-resolution"), key=lambda row: row["known"])
+    order = [*_RESULTS, *(row["outcome"] for row in rows if row["outcome"] not in _RESULTS)]
+    for row in sorted(rows, key=lambda row: order.index(row["outcome"])):
+        head = _RESULTS.get(row["outcome"]) or _name(context, row["outcome"])
+        cell = Cell(PERCENT.number(row["items_share"]), value=row["items_share"])
+        yield Entry({"column": head}, cell)
+
+
+PERCENT = Scale(factor=100, places=1, suffix="%")
+
+
+def _profiles(context: Context, notes: Notes) -> Iterable[Entry]:
+    """Return what Table 6 says of profiles: as observed, and by the model."""
+    for identity in _told(context):
+        rows = context.rows("creator-propagation-predicted", identity=identity, system="")
+        seen = {row["kind"]: row for row in rows}
+        fitted = {
+            e.key.rpartition("/")[2]: e
+            for e in context.find(*FITTED)
+            if e.label == identity and e.group == "profile fit"
+        }
+        mu, sigma = fitted.get("mean-log-odds"), fitted.get("spread")
+        cells: dict[str, Cell] = {}
+        if "observed" in seen:
+            cells |= {"Obs. y/n": _number(seen["observed"]["mean"])}
+            cells |= {"Std. Dev.": _number(seen["observed"]["sd"])}
+        cells |= {"\u03bc": value_cell(mu, Scale(), notes)} if mu else {}
+        cells |= {"\u03c3": value_cell(sigma, Scale(), notes)} if sigma else {}
+        if "smoothed" in seen:
+            cells |= {"E[\u03b8\u2032] (post.)": _number(seen["smoothed"]["mean"])}
+            cells |= {"Std. Dev. (post.)": _number(seen["smoothed"]["sd"])}
+        for statistic, cell in cells.items():
+            yield Entry({"statistic": statistic, **_about(context, identity)}, cell)
+
+
+def _number(value: float) -> Cell:
+    return Cell(SCORE.number(value), value=value)
+
+
+def _reach(context: Context, _: Notes) -> Iterable[Entry]:
+    heads = {"recommendations": ("Recs", COUNT), "distinct": ("Dist.", COUNT),
+             "distinct_share": ("% Dist", PERCENT)}  # fmt: skip
+    for row in context.rows("creator-list-coverage"):
+        for column, (head, scale) in heads.items():
+            cell = stored_cell(row[column], column, scale, context)
+            yield Entry(_trained(context, row["system"]) | {"column": head}, cell)
+
+
+def _balances(context: Context, notes: Notes) -> Iterable[Entry]:
+    """Return mean and standard deviation of each system's lists, and the lists for everyone."""
+    for e in _steps(context, "baseline", "lists"):
+        if e.label not in _told(context):
+            continue
+        at = _trained(context, e.system) | _about(context, e.label)
+        if e.details.get(STAGE) == "baseline":
+            at["algorithm"] = _SHORT.get(e.group, e.group)
+        if e.value is None:
+            yield Entry(at, value_cell(e, SCORE, notes))
+            continue
+        sd = e.details.get("sd")
+        ends = SCORE.ends(e) or f"{e.details.get('count')} of {e.details.get('of')} known"
+        text = SCORE.number(e.value) + (f" / {SCORE.number(sd)}" if sd is not None else "")
+        yield Entry(at, Cell(text, ends, value=e.value))
+
+
+def _costs(context: Context, notes: Notes) -> Iterable[Entry]:
+    for e in context.find(LOSSES):
+        at = _trained(context, e.system) | {"strategy": str(e.details.get("strategy", e.group))}
+        yield Entry(at, value_cell(e, PERCENT, notes))
+
+
+_TRAINED = {"set": "Data set", "feedback": "Feedback", "algorithm": "Algorithm"}
+TABLES = (
+    BlockTable("authors-table-1", "Table 1: interaction data.", ("set",), ("column",), _sizes,
+               {"set": "Data set"}),
+    BlockTable("authors-table-2", "Table 2: what is known about the creators of items, in percent "
+               "of items.", ("set",), ("column",), _coverages, {"set": "Data set"}),
+    BlockTable("authors-table-6", "Table 6: profiles. Observed shares of users, and the profile "
+               "fit: mean \u03bc and standard deviation \u03c3 of the log odds with 95% "
+               "intervals, and the expected share \u03b8\u2032 of a new user.",
+               ("identity", "statistic"), ("set",), _profiles, {"statistic": ""}),
+    BlockTable("authors-tables-7-8", "Tables 7 and 8: how much lists cover, with the share of "
+               "recommendations that are distinct items.", ("feedback", "algorithm"),
+               ("set", "column"), _reach, _TRAINED),
+    BlockTable("authors-table-9", "Table 9: mean / standard deviation over users of the share in "
+               "recommendation lists. One list for everyone has no standard deviation; the paper "
+               "prints it once for both kinds of feedback.",
+               ("identity", "feedback", "algorithm"), ("set",), _balances, _TRAINED),
+    BlockTable("authors-table-10", "Table 10: relative loss of MRR by balancing; below 0 a gain.",
+               ("set", "feedback", "algorithm"), ("strategy",), _costs, _TRAINED),
+)  # fmt: skip
+
+
 REACH: dict[str, tuple[str, Scale | None]] = {
     "system": ("System", None),
     "users": ("Users", COUNT),
@@ -720,6 +867,7 @@ SECTIONS = (
         ),
         Stored("creator-reranking", "Candidates and short lists.", RERANKED, folded=True),
     ),
+    part("Tables of the published study", *TABLES, appendix=True),
     part(
         "Predicted shares",
         _chart(

@@ -13,7 +13,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.probes import EditSpace, Reachability
 from ombud.probes.categories import over_categorisation
 from ombud.probes.escape import readable
-from ombud.probes.models.retrained import ClosedForm, closed_form
+from ombud.probes.models import closed_form
+from ombud.probes.models.base import ClosedForm
 from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
 from ombud.probes.reachability import Reach
 from ombud.probes.recipe import Policy

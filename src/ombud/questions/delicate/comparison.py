@@ -338,7 +338,7 @@ def _table(some: Decisions, ids: Any) -> Any:
 
 def _score_sd(some: Decisions, ids: Any) -> float | None:
     row, repeat, width = _places(some, ids)
-    scores = np.where(some.decided, some.scores.astype(np.float64), np.nan)
+    scores = np.where(some.answered, some.scores.astype(np.float64), np.nan)
     table = np.full((len(ids), width), np.nan)
     table[row[row >= 0], repeat[row >= 0]] = scores[row >= 0]
     twice = (~np.isnan(table)).sum(axis=1) >= 2

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from ombud.audits.presets import Options
-from ombud.probes.swaps import COUNTRY_TEMPLATE
 from ombud.systems.detectors.training_texts import AgainstBias
 from ombud.taxonomy.dictionary import Dictionary, load_dictionary, read_dictionary
 
@@ -68,8 +67,9 @@ class DelicateOptions(Options):
     bias: Literal["all", "local", "none"] = "local"
     """Which systems the bias tests query: ``local``, moderators on this machine; ``all``, services
     too, which then receive every swapped text; ``none``."""
-    sentence: str = COUNTRY_TEMPLATE
-    """The sentence of the country test, with the slot ``{country}``."""
+    sentence: str = ""
+    """A sentence for the country test, with the slot ``{country}``. By default ombud uses 20
+    sentences; the first, on which the map is drawn, is the paper's."""
     winogender: Path | str = ""
     """The published folder of the Winogender sentences (``all_sentences.tsv``), which adds that
     test."""

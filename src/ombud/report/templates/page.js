@@ -7,7 +7,7 @@ const save = (name, rows) => {
   make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name + ".csv" }).click();
 };
 for (const table of document.querySelectorAll("table[data-name]")) {
-  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  const body = table.tBodies[0], heads = [...[...table.tHead.rows].at(-1).cells];
   heads.forEach((head, i) => { const title = head.querySelector("span"), button = make("button", { type: "button" }, title.textContent); title.className = "printed"; title.before(button); button.addEventListener("click", () => {
     const up = head.getAttribute("aria-sort") === "descending";
     heads.forEach(h => h.removeAttribute("aria-sort"));
@@ -31,7 +31,7 @@ for (const table of document.querySelectorAll("table[data-name]")) {
     }
   }
   const csv = make("button", { type: "button", textContent: "Download CSV" });
-  csv.onclick = () => save(table.dataset.name, [...table.rows].map(r => [...r.cells].map(c => (c.querySelector("button") || c).innerText.replace(/\n/g, " "))));
+  csv.onclick = () => save(table.dataset.name, [...table.rows].filter(r => r.className !== "blocks").map(r => [...r.cells].map(c => (r.parentNode === table.tHead && c.dataset.c || (c.querySelector("button") || c).innerText).replace(/\n/g, " "))));
   tools.append(csv); table.closest("figure").append(tools);
 }
 const data = JSON.parse(document.getElementById("page-data").textContent), place = document.getElementById("all-numbers");

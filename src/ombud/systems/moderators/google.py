@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ombud.data.decisions import Outcome
+from ombud.errors import PlanError
 from ombud.registry import moderator
-from ombud.systems.moderators.answers import Answer, highest_ratio
-from ombud.systems.moderators.service import Service, digest, number, share
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.service import ScoredService, digest, number
 
 HARM_CATEGORIES = (
     "Toxic",
@@ -38,7 +38,7 @@ TOPIC_CATEGORIES = (
 
 @moderator("google-moderate-text")
 @dataclass(kw_only=True)
-class GoogleModerateText(Service):
+class GoogleModerateText(ScoredService):
     """Google moderateText: a confidence for each of its categories, comparable between them.
 
     Parameters
@@ -46,10 +46,6 @@ class GoogleModerateText(Service):
     categories
         Which count: ``"harm"``, ``"all"`` (topics such as religion included; for comparison with
         audits that did so), or a list of names.
-    threshold
-        Flag when a counting category's confidence reaches it.
-    thresholds
-        By category, where it differs.
     version
         Of the API: v1 or v2.
     model_version
@@ -59,22 +55,28 @@ class GoogleModerateText(Service):
     """
 
     own_host: ClassVar[str] = "language.googleapis.com"
+    former_threshold: ClassVar[float | None] = 0.5
     known_categories: ClassVar[tuple[str, ...]] = HARM_CATEGORIES + TOPIC_CATEGORIES
 
     base_url: str = "https://language.googleapis.com"
     key_env: str = "GOOGLE_API_KEY"
     categories: Literal["harm", "all"] | list[str] = "harm"
-    threshold: float = 0.5
-    thresholds: dict[str, float] = field(default_factory=dict)
     version: Literal["v1", "v2"] = "v2"
     model_version: str = ""
     auth: Literal["key", "bearer"] = "key"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share(self.threshold, "threshold", self.name)
-        for category, value in self.thresholds.items():
-            share(value, f"the threshold of {category}", self.name)
+        counting = self.thresholds if self.categories == "all" else self.counting
+        if strange := sorted(set(self.thresholds) - set(counting)):
+            raise PlanError(
+                f"{self.name}: thresholds names {', '.join(strange)}, which do not count"
+            )
+
+    @property
+    def counting(self) -> Sequence[str]:
+        """The categories that count, where they are not all."""
+        return HARM_CATEGORIES if isinstance(self.categories, str) else self.categories
 
     @property
     def url(self) -> str:
@@ -105,16 +107,5 @@ class GoogleModerateText(Service):
         """Return what the JSON of a good reply means."""
         result = reply["moderationCategories"]
         scores = {entry["name"]: number(entry.get("confidence", 0.0)) for entry in result}
-        counting = scores
-        if self.categories != "all":
-            wanted = HARM_CATEGORIES if self.categories == "harm" else self.categories
-            counting = {c: scores[c] for c in wanted if c in scores}
-        if not counting:
-            raise LookupError("none of the categories that count was scored")
-        version = self.model_version or self.version
-        if not self.thresholds:
-            score = max(counting.values())
-            return Answer(Outcome(score >= self.threshold), score, scores, version)
-        limits = {c: self.thresholds.get(c, self.threshold) for c in counting}
-        flagged = any(s >= limits[c] for c, s in counting.items())
-        return Answer(Outcome(flagged), highest_ratio(counting, counting, limits), scores, version)
+        counting = scores if self.categories == "all" else self.counting
+        return self.answer(scores, counting, self.model_version or self.version)

@@ -30,7 +30,8 @@ class HttpModerator(Service):
     score_path
         Where the score is, as keys and positions joined by full stops: ``results.0.score``.
     threshold
-        Flag when the score reaches it.
+        Flag when the score reaches it. Without it and without `flag_path` the system has scores
+        and no decisions.
     flag_path
         Where the decision is; it takes precedence over the threshold.
     flagged_values, allowed_values
@@ -71,8 +72,8 @@ class HttpModerator(Service):
         faults = []
         if filled(self.template, "a") == filled(self.template, "b"):
             faults.append("the template does not hold {text}")
-        if not self.flag_path and not (self.score_path and self.threshold is not None):
-            faults.append("give flag_path, or score_path and threshold")
+        if not self.flag_path and not self.score_path:
+            faults.append("give flag_path or score_path")
         if secret := secret_headers(self.headers_sent) + secrets_in(self.template):
             faults.append(f"{', '.join(secret)} may hold a key: use key_env and key_header")
         if len(self.key_prefix) > _LONGEST_PREFIX:
@@ -122,10 +123,12 @@ class HttpModerator(Service):
             meanings |= {word.lower(): True for word in self.flagged_values}
             if value not in meanings:
                 raise ValueError(f"{value!r:.40} means neither flagged nor allowed")
-            flagged = meanings[value]
+            outcome = Outcome(meanings[value])
+        elif self.threshold is None:
+            outcome = Outcome.SCORED
         else:
-            flagged = score >= (self.threshold or 0.0)
-        return Answer(Outcome(flagged), score, categories, version)
+            outcome = Outcome(score >= self.threshold)
+        return Answer(outcome, score, categories, version)
 
 
 def filled(template: Any, text: str, name: str | None = None) -> Any:

@@ -103,10 +103,11 @@ class _Work:
     unsendable: dict[bytes, Answer]
     repaired: int
     backlog: Backlog
+    damaged: int
 
     @classmethod
     def of(
-        cls, texts: Iterable[str], calls: Mapping[Key, Call], asker: Asker, settings: RunSettings
+        cls, texts: Iterable[str], store: AnswerStore, asker: Asker, settings: RunSettings
     ) -> _Work:
         raw = [str(text) for text in texts]
         cleaned = [without_surrogates(text) for text in raw]
@@ -119,8 +120,9 @@ class _Work:
             else:
                 payloads.update({(digest, repeat): text for repeat in range(settings.repeats)})
         repaired = sum(a != b for a, b in zip(raw, cleaned, strict=True))
+        calls = store.latest()
         backlog = Backlog.split(payloads, calls, settings.in_flight)
-        return cls(hashes, unsendable, repaired, backlog)
+        return cls(hashes, unsendable, repaired, backlog, store.damaged)
 
     def quote(self, asker: Asker, s: RunSettings) -> CostQuote:
         """Return what the questions would cost and take."""
@@ -208,11 +210,17 @@ class Runner:
             estimate = work.quote(self.asker, self.settings)
             return self._report(texts, work, work.backlog.calls, estimate, 0)
 
+    def seconds(self) -> list[float]:
+        """Return how long the service took for each reply that is in the cache."""
+        with self._open() as store:
+            calls = store.latest().values()
+        return [call.answered - call.asked for call in calls if call.answered is not None]
+
     def _open(self) -> AnswerStore:
         return AnswerStore(self.cache, self.asker.cache_name, self.asker.identity)
 
     def _work(self, texts: Texts, store: AnswerStore) -> _Work:
-        return _Work.of(texts.texts, store.latest(), self.asker, self.settings)
+        return _Work.of(texts.texts, store, self.asker, self.settings)
 
     def _report(
         self, texts: Texts, work: _Work, calls: Mapping[Key, Call], estimate: CostQuote, asked: int
@@ -246,6 +254,11 @@ class Runner:
             notices.append(
                 f"{uncertain:,} texts were in flight when an earlier run was killed. "
                 "They count as errors, so that nothing is paid twice; in_flight = 'ask' asks again"
+            )
+        if work.damaged:
+            notices.append(
+                f"{work.damaged:,} cached replies were damaged on disk (their checksums did not "
+                "match); they are not used, and their texts count as never sent"
             )
         if work.repaired:
             notices.append(f"{work.repaired:,} texts held lone surrogates, sent as U+FFFD")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -22,6 +22,7 @@ from ombud.systems.base import Moderator, Progress
 from ombud.systems.moderators.answers import (
     Answer,
     error,
+    highest_ratio,
     is_refusal,
     unparseable,
     without_surrogates,
@@ -221,6 +222,64 @@ class Service(Moderator):
 
 
 @dataclass(kw_only=True)
+class ScoredService(Service):
+    """A service that states a score for each category, and no decision.
+
+    Parameters
+    ----------
+    threshold
+        Flag when the score of a category that counts reaches it. Without it the system has
+        scores and no decisions, and metrics of flags are undefined.
+    thresholds
+        By category, where it differs. The score of a text is then the largest score divided by
+        its threshold: 1 is where flags begin.
+    """
+
+    largest_threshold: ClassVar[float] = 1.0
+
+    threshold: float | None = None
+    thresholds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limits = {f"the threshold of {c}": v for c, v in self.thresholds.items()}
+        if self.threshold is not None:
+            limits["threshold"] = self.threshold
+        for name, value in limits.items():
+            share(value, name, self.name, self.largest_threshold)
+
+    def answer(self, scores: Mapping[str, float], counting: Iterable[str], version: str) -> Answer:
+        """Return the decision by the thresholds, or the largest score without one.
+
+        Parameters
+        ----------
+        scores
+            By category, as the service states them.
+        counting
+            The categories that count; those without a score are skipped.
+        version
+            The model that answered.
+
+        Raises
+        ------
+        LookupError
+            If none of the categories that count has a score.
+        """
+        counted = {c: scores[c] for c in counting if c in scores}
+        if not counted:
+            raise LookupError("none of the categories that count was scored")
+        limits = {c: self.thresholds.get(c, self.threshold) for c in counted}
+        known = {c: limit for c, limit in limits.items() if limit is not None}
+        if len(known) < len(counted):
+            return Answer(Outcome.SCORED, max(counted.values()), scores, version)
+        flagged = any(score >= known[c] for c, score in counted.items())
+        score = highest_ratio(counted, counted, known)
+        return Answer(
+            Outcome(flagged), score if self.thresholds else max(counted.values()), scores, version
+        )
+
+
+@dataclass(kw_only=True)
 class ChatService(Service):
     """A general model behind a chat protocol, prompted to give a verdict in words.
 
@@ -346,10 +405,10 @@ def number(value: Any) -> float:
     return score
 
 
-def share(value: float, name: str, system: str) -> float:
-    """Return a threshold, or say that it is not above 0 and at most 1."""
-    if not 0 < value <= 1:
-        raise PlanError(f"{system}: {name} is {value}; it must be above 0 and at most 1")
+def share(value: float, name: str, system: str, most: float = 1.0) -> float:
+    """Return a threshold, or say that it is not above 0 and at most 1 (or another maximum)."""
+    if not 0 < value <= most:
+        raise PlanError(f"{system}: {name} is {value}; it must be above 0 and at most {most:g}")
     return value
 
 
