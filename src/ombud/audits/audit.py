@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import isclose
 from pathlib import Path
@@ -48,7 +49,7 @@ from ombud.data.groups import Grouping
 from ombud.data.recommendations import Recommendations
 from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError, ResultError
-from ombud.files import read_json
+from ombud.files import locked_folder, read_json
 from ombud.metrics.base import Metric, spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimate import correct
@@ -147,7 +148,7 @@ class Audit:
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
-        if not self.metrics:
+        if not self.metrics and not self.analyses:
             raise PlanError("an audit needs at least one metric")
         bad = [name for name in self.systems if not _NAME.match(name)]
         if bad:
@@ -300,6 +301,18 @@ class Audit:
             for old in old_names(self.plan):
                 notice(old)
         self.backend.ready(notice)
+        with nullcontext() if folder is None else locked_folder(Path(folder)):
+            return self._run(folder, progress, notice, answers, repeats, started)
+
+    def _run(
+        self,
+        folder: Path | str | None,
+        progress: Progress | None,
+        notice: Callable[[str], None] | None,
+        answers: Answers | None,
+        repeats: Sequence[Answers],
+        started: str,
+    ) -> Result:
         store = None if folder is None else self.open(Path(folder), notice)
         run = Run(store, progress or notebook_bar() or silent, notice, answers, repeats)
         measured = self.backend.measure(run)

@@ -287,6 +287,7 @@ class Verdict:
     changes: tuple[Text, ...]
     following: Text
     effects: tuple[Text, ...] = ()
+    in_short: tuple[Text, ...] = ()  # The main results, one sentence each
     per: str = "System"  # What a line of the summary is about
 
     def name_of(self, finding: Finding) -> str:
@@ -306,6 +307,7 @@ class Verdict:
             "could_change": [plain(text) for text in self.changes],
             "next": plain(self.following),
             "rerankers": [plain(text) for text in self.effects],
+            **({"in_short": [plain(t) for t in self.in_short]} if self.in_short else {}),
             "comparisons": {
                 "tested": self.family.tested,
                 "harmful": self.family.harmful,

@@ -23,7 +23,7 @@ from ombud.audits.provenance import file_hashes
 from ombud.audits.result import Result
 from ombud.audits.verify import LEFT_OUT, MANIFEST, PACK_SCHEMA, Redaction
 from ombud.errors import PlanError, ResultError
-from ombud.files import write_atomically
+from ombud.files import csv_text, write_atomically
 from ombud.report.context import Context
 from ombud.report.display import joined
 from ombud.report.markdown import document, section_lines
@@ -145,7 +145,7 @@ def _texts(result: Result, redact: Redaction) -> dict[str, str]:
         "card.md": _card(result, report),
         "card.json": _json(result.card.model_dump(mode="json")),
         "estimates.json": _json(content),
-        "estimates.csv": result.to_tidy().write_csv(),
+        "estimates.csv": csv_text(result.to_tidy()),
         "expected.json": _json({"expected": expected}),
         "methods.md": _methods(report),
         "report.html": report.html(),

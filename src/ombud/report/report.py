@@ -10,13 +10,12 @@ from html import escape
 from pathlib import Path
 
 import polars as pl
-import polars.selectors as columns
 
 from ombud.audits.gate import Expectation, Gate
 from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
-from ombud.files import write_text
+from ombud.files import csv_text, write_text
 from ombud.metrics.engine.signs import reading
 from ombud.report.html import standalone_svg, to_html
 from ombud.report.latex import to_latex
@@ -214,8 +213,6 @@ class Report:
 
     def _text(self, name: str) -> str:
         if name == "csv":
-            # A cell that a spreadsheet would take for a formula is kept from being one.
-            plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
-            return self._wide().with_columns(plain).write_csv()
+            return csv_text(self._wide())
         forms = {"html": self.html, "markdown": self.markdown, "latex": self.latex}
         return forms[name]() if name in forms else self.json()

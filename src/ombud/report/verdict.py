@@ -155,13 +155,15 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     case = replace(case, findings=findings)
     audited = [s for s in systems if not s.reference]
     answer, rule = _answer(audited, case)
-    title = context.result.plan.title
+    title, preset = context.result.plan.title, context.result.plan.preset
+    further = bool(preset) and question.name.startswith(f"{preset}-")
     return Verdict(
         name=question.name,
-        question=question.asks if title in {"", "Audit"} else title,
+        # The plan's title asks what its preset asks; a further question has its own words.
+        question=question.asks if further or title in {"", "Audit"} else title,
         answer=answer,
         rule=rule,
-        headline=_headline(answer, rule, audited, case),
+        headline=(*question.lead(context), *_headline(answer, rule, audited, case)),
         systems=systems,
         findings=findings,
         early=early,
@@ -170,6 +172,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         changes=_changes(case),
         following=_following(answer, audited, case),
         effects=_effects(case),
+        in_short=tuple(t for say in question.in_short if (t := say(context)) is not None),
     )
 
 
