@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -102,7 +103,9 @@ def test_a_truncated_detector_is_an_error_that_names_it(tmp_path: Path) -> None:
     from ombud.systems.detectors import Head, NgramDetector
 
     detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1))
-    detector.fit([f"{'bad' if n % 2 else 'good'} words {n}" for n in range(60)], [0, 1] * 30)
+    detector.fit(
+        [f"{'bad' if n % 2 else 'good'} words {n}" for n in range(60)], np.array([0, 1] * 30)
+    )
     path = detector.save(tmp_path / "d")
     weights = (path / "weights.npz").read_bytes()
     for cut in (0, 10, len(weights) // 2, len(weights) - 30):
