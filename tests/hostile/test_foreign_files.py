@@ -99,6 +99,9 @@ def test_a_page_that_takes_too_long_ends_and_the_next_is_read(
         pages.close()
 
 
+# numpy leaves the file open when it is no archive.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_truncated_detector_is_an_error_that_names_it(tmp_path: Path) -> None:
     from ombud.systems.detectors import Head, NgramDetector
 
