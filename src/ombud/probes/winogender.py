@@ -96,7 +96,7 @@ def winogender_probe(
         "level": level,
     }
     jobs = np.unique(np.array(sentences.occupation), return_inverse=True)[1]
-    whole = ~np.isnan(table).any(axis=1)
+    whole: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=1))
     fails: NDArray[np.bool_] = np.asarray(
         whole & (np.nan_to_num(table).min(axis=1) != np.nan_to_num(table).max(axis=1))
     )
