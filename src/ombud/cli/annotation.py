@@ -10,6 +10,7 @@ import typer
 
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.errors import PlanError, require
+from ombud.files import read_utf8
 
 if TYPE_CHECKING:
     from ombud.app.project import Project
@@ -37,6 +38,12 @@ def serve_app(
         Path,
         typer.Argument(help="An annotation project, or a folder of results.", metavar="FOLDER"),
     ] = Path("."),
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="After backup: PROJECT FILE. After restore: FILE PROJECT.", metavar="[PATHS]"
+        ),
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="A folder of results to show beside a project.")
     ] = None,
@@ -62,8 +69,12 @@ def serve_app(
       ombud app project
       ombud app results/
       ombud app project --results results/ --open
+      ombud app backup project monday.sqlite     (also while people rate)
+      ombud app restore monday.sqlite project-2  (a folder without a project)
     """
     _need_app()
+    if more:
+        return _copy(str(folder), more)
     from ombud.app.web.server import create_app, open_site, open_socket, serve
 
     names = tuple(name or ())
@@ -88,6 +99,27 @@ def serve_app(
         if site.project is not None:
             site.project.set_address("")
         site.close()
+
+
+def _copy(action: str, paths: list[Path]) -> None:
+    """Back a project up, or make one of a backup."""
+    from ombud.app.project import Project
+
+    if action not in {"backup", "restore"} or len(paths) != 2:
+        raise PlanError(
+            "ombud app takes one folder; or: ombud app backup PROJECT FILE; or: "
+            "ombud app restore FILE PROJECT"
+        )
+    source, target = paths
+    if action == "backup":
+        with Project(source) as opened:
+            say(f"wrote {opened.backup(target)}")
+        return
+    Project.restore(source, target).close()
+    say(
+        f"made a project in {target}; its sessions and invitations ended, so invite people again: "
+        f"ombud annotation invite {target} NAME"
+    )
 
 
 def _open(folder: Path) -> Project:
@@ -143,7 +175,7 @@ def new(
     if (guidelines is None) != (not version):
         raise PlanError("guidelines of your own need both --guidelines and --version")
     if guidelines is not None:
-        given = (version, guidelines.read_text(encoding="utf-8"))
+        given = (version, read_utf8(guidelines))
     try:
         settings = ProjectSettings(
             title=title,

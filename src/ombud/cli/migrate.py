@@ -161,14 +161,16 @@ def _system(given: str, systems: Any, threshold: float | None) -> dict[str, Any]
 
 def _store(plan: Plan, name: str, file: Path, quiet: bool) -> None:
     """Query one moderator, and store its outputs."""
-    from ombud.audits import Audit
+    from ombud import registry
+    from ombud.audits.load import load_data
 
     if file.suffix not in {".csv", ".parquet"}:
         raise PlanError(f"--store {file}: expected a name that ends with .csv or .parquet")
-    audit = Audit.from_plan(plan)
-    texts = audit.data.need("texts", "--store")
+    texts = load_data(plan).need("texts", "--store")
+    arguments = {key: value for key, value in plan.systems[name].items() if key != "type"}
+    system = registry.create("moderator", plan.systems[name]["type"], arguments)
     with progress_bar(quiet=quiet) as progress:
-        decisions = audit.systems[name].moderate(texts, progress=progress)
+        decisions = system.moderate(texts, progress=progress)
     frame = decisions.to_frame()
     frame.write_csv(file) if file.suffix == ".csv" else frame.write_parquet(file)
     say(f"{file}: {decisions}")
@@ -198,7 +200,7 @@ def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
         "systems": {"at the migration": then, name: now},
     }
     (folder / "after.toml").write_text(AnyPlan.from_dict(content).to_toml(), encoding="utf-8")
-    where = 'metric == "change of the flag rate" and kind == "gap"'
+    where = 'metric == "change of the flag rate" and kind == "gap" and n >= 100'
     reason = "Set by ombud migrate; change it to what you agreed on."
     limits = {
         "no group is flagged far more than at the migration": f"value <= {_WIDEST}",

@@ -389,8 +389,7 @@ def label(
     calibration: Annotated[
         bool,
         typer.Option(
-            "--calibration",
-            help="Take a yes to be right as often everywhere, not errors to be as frequent.",
+            "--calibration", help="Withdrawn, and refused: it pulled differences towards none."
         ),
     ] = False,
     as_json: Annotated[bool, JsonOption] = False,
@@ -406,10 +405,13 @@ def label(
         --validation watched.csv --to labels.parquet
     """
     from ombud.data.dataset import Dataset
+    from ombud.data.label_errors import WITHDRAWN
     from ombud.data.tables import write_table
     from ombud.systems.detectors import load_detector
     from ombud.systems.labelling import labels_from_texts
 
+    if calibration:
+        raise PlanError(WITHDRAWN)
     systems = {}
     for given in detector:
         name, equals, folder = given.partition("=")
@@ -418,12 +420,7 @@ def label(
         if name in systems:
             raise PlanError(f"--detector names {name} twice")
         systems[name] = load_detector(folder)
-    labels = labels_from_texts(
-        str(items),
-        systems,
-        str(validation),
-        transport="calibration" if calibration else "error-rates",
-    )
+    labels = labels_from_texts(str(items), systems, str(validation))
     to.parent.mkdir(parents=True, exist_ok=True)
     write_table("labels", Dataset(labels=labels), to)
     if as_json:

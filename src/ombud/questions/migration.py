@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.stats import rankdata
+from scipy.stats import t as student
 
 from ombud.audits.analysis import AnalysisResult, Context, decisions_in
 from ombud.audits.plan import Plan
@@ -21,6 +22,7 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.engine.changes import estimate_changes
+from ombud.metrics.engine.estimate import correct
 from ombud.metrics.rates import FalsePositiveRate
 from ombud.questions.suppression.changes import RIGHT, WRONG, Migration, at_threshold
 from ombud.questions.suppression.options import Match
@@ -38,6 +40,7 @@ from ombud.stats.estimate import Estimate
 from ombud.systems.moderators.service import Service
 from ombud.systems.recorded import RecordedDecisions
 from ombud.taxonomy.dictionary import load_dictionary
+from ombud.taxonomy.model import load_taxonomy
 from ombud.text.identity import TagMode
 from ombud.text.matching import TermMatcher
 from ombud.text.tagging import identity_groups, terms_of
@@ -51,9 +54,12 @@ FLAGS = "migration/flag-rate"
 """The key of changes of the flag rate over all texts, where no label says which are acceptable."""
 ALL_FLAGS = "migration/flag-rate-of-all"
 """The same beside labels, which answer the question then."""
+APART = "migration/apart"
+"""The key of changes of a group beside those of other texts."""
 NO_COUNTERPART = 0.3
 """Categories whose scores have a lower rank correlation than this have no counterpart."""
 _EXAMPLES, _GROUPS, _LONGEST = 3, 4, 140
+_FEWEST = 5.0
 
 
 class MigrationOptions(Options):
@@ -112,24 +118,27 @@ class MigrationPreset(Preset):
         listed = terms_of(options.terms, "", options.mode)
         groups = identity_groups(data, listed, options.mode)
         if options.topics:
-            groups = _with_topics(groups, texts)
+            groups = _with_topics(groups, texts, plan.statistics.minimum)
         return replace(data, text_groups=groups)
 
 
-def _with_topics(groups: Grouping, texts: Texts) -> Grouping:
-    """Return the groups and the topics of a dictionary whose terms a text contains."""
+def _with_topics(groups: Grouping, texts: Texts, fewest: int) -> Grouping:
+    """Return the groups, and the topics of a dictionary that at least so many texts touch on."""
     words = load_dictionary("delicate@1")
+    titles = {label.id: label.title for label in load_taxonomy(words.taxonomy).labels}
     rows = [str(text) for text in texts.texts]
     found = TermMatcher([term.text for term in words.terms], suffixes=("", "s", "es")).match(rows)
-    topics = [topic for topic in words.topics if f"topic: {topic}" not in groups.names]
+    topics = list(words.topics)
     members = np.zeros((len(rows), len(topics)), dtype=bool)
     of = np.array([topics.index(term.topic) for term in words.terms], dtype=np.int64)
     members[found.text_index, of[found.term_index]] = True
+    enough = np.flatnonzero(members.sum(axis=0) >= fewest)
+    names = [f"{titles.get(topics[i], topics[i]).lower()} (topic)" for i in enough]
     return Grouping(
         Vocabulary(np.asarray(texts.ids)),
-        (*groups.names, *(f"topic: {topic}" for topic in topics)),
-        np.concatenate([groups.aligned(texts.ids), members], axis=1),
-        (*groups.attributes, *("topic" for _ in topics)),
+        (*groups.names, *names),
+        np.concatenate([groups.aligned(texts.ids), members[:, enough]], axis=1),
+        (*groups.attributes, *("topic" for _ in names)),
     )
 
 
@@ -140,20 +149,28 @@ class MigrationTest(Migration):
     .. math:: F_{new} - F_{old}
 
     the change of the flag rate over all texts of the other share, and of the rates of ``migration``
-    where there are labels, for everyone and each group. Because the threshold is chosen on other
-    texts, the numbers hold its luck. Texts that share a cluster stay together.
+    where there are labels, for everyone and each group, given the threshold. The question is
+    answered by how far a group's change lies from that of all other texts,
+
+    .. math:: (F_{new} - F_{old} \mid g) - (F_{new} - F_{old} \mid \text{not } g),
+
+    over acceptable texts where there are labels: a threshold that happens to flag a little more or
+    less moves all texts, and cancels. Its p-value is that of a score test with the variance of all
+    changes together, its interval takes the larger of that and Welch's; both by cluster where texts
+    share clusters. Texts that share a cluster stay in one share.
 
     Beside them, as tables: which scores of categories go together, by Spearman's rank correlation;
     what 1,000 texts cost and how long replies took, where the outputs come from a service whose
     price the plan states; masked examples; and what cannot be matched.
 
     - **Unit**: the text, or what texts share.
-    - **Undefined**: when both decided too few texts of a group; a threshold, when the new moderator
-      gives no scores.
+    - **Undefined**: when both decided too few texts of a group, or fewer than five of it would
+      change sides if it were as any other; a threshold, when the new moderator gives no scores.
     - **Does not capture**: which of the two is right about a text without a label, or texts unlike
       these.
     """
 
+    match: Match = MigrationOptions.field("match")
     share: float = MigrationOptions.field("share")
 
     def analyze(self, context: Context) -> AnalysisResult:
@@ -185,6 +202,7 @@ class MigrationTest(Migration):
         estimates = self._flags(before, after, data, settings, labeled)
         if labeled:
             estimates += self.changes(before, after, data, settings)
+        estimates += self._apart(before, after, data, settings, labeled)
         tables["migration-categories"] = self._categories(context)
         tables["migration-examples"] = self._examples(before, after, data, estimates)
         exclusions = (self.undecided(lost, len(texts)),) if lost else ()
@@ -217,9 +235,41 @@ class MigrationTest(Migration):
         whole = replace(data, texts=every)
         metric = FalsePositiveRate()
         rows = [metric.measure(one, whole) for one in (old, new)]
-        found = estimate_changes(metric, *rows, data.text_groups, settings, exact=True)
+        found = estimate_changes(metric, rows[0], rows[1], data.text_groups, settings, exact=True)
         about = {"metric": "change of the flag rate", "key": ALL_FLAGS if labeled else FLAGS}
         return [e.replace(**about, system=self.new, against=self.old) for e in found]
+
+    def _apart(
+        self, old: Decisions, new: Decisions, data: Dataset, settings: Settings, labeled: bool
+    ) -> list[Estimate]:
+        """Return how far the change of each group lies from that of all other texts."""
+        assert data.texts is not None
+        if data.text_groups is None:
+            return []
+        places = Vocabulary(data.texts.ids).codes(old.ids)
+        counted = (data.texts.truth[places] == 0) | (not labeled)
+        a, b = (one.outcomes[counted] == Outcome.FLAGGED for one in (old, new))
+        inside = data.text_groups.aligned(old.ids[counted])
+        shared = data.texts.clusters
+        clusters = None if shared is None else shared[places][counted]
+        what = "false-positive rate" if labeled else "flag rate"
+        about: dict[str, Any] = {
+            "metric": f"change of the {what} relative to other texts",
+            "key": APART,
+            "unit": "text" if clusters is None else "cluster",
+            "level": settings.level,
+            "system": self.new,
+            "against": self.old,
+            "kind": "gap",
+            "null": 0.0,
+        }
+        return correct(
+            [
+                _beside(a, b, inside[:, g], clusters, settings.minimum, {**about, "group": name})
+                for g, name in enumerate(data.text_groups.names)
+            ],
+            settings.correction,
+        )
 
     def _unmatched(
         self, context: Context, new: Decisions, threshold: float | None, lost: int
@@ -245,7 +295,7 @@ class MigrationTest(Migration):
     def _costs(self, context: Context) -> pl.DataFrame:
         """Return the cost and time of 1,000 texts of each system, or why they are unknown."""
         texts: Texts = context.data.need("texts", "migration-test")
-        characters = sum(len(str(text)) for text in texts.texts)
+        lengths = [len(str(text)) for text in texts.texts]
         rows = []
         for name in (self.old, self.new):
             system = context.systems.get(name)
@@ -253,7 +303,7 @@ class MigrationTest(Migration):
             note = "these texts; unbilled"
             if isinstance(system, Service):
                 price = system.price
-                total = price.of(characters, len(texts), system.prompt_characters)
+                total = price.of(lengths, system.prompt_characters, system.answer_tokens)
                 cost = None if total is None else 1000 * total / max(len(texts), 1)
                 note = "no price in the plan" if cost is None else price.currency
                 times = system.runner().seconds()
@@ -306,7 +356,7 @@ class MigrationTest(Migration):
         """Return masked texts that change sides, of the groups that change most."""
         assert data.texts is not None
         ranked = sorted(
-            (e for e in estimates if e.group and not e.label and e.p_value is not None),
+            (e for e in estimates if e.key == APART and e.p_value is not None),
             key=lambda e: (e.p_value, -abs(e.value or 0.0)),
         )
         names = list(dict.fromkeys(e.group for e in ranked))[:_GROUPS] or [""]
@@ -325,6 +375,57 @@ class MigrationTest(Migration):
                 rows += [(name, change, text) for text in shown]
         schema = {"group": pl.String, "change": pl.String, "text": pl.String}
         return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _beside(
+    a: NDArray[np.bool_],
+    b: NDArray[np.bool_],
+    member: NDArray[np.bool_],
+    clusters: NDArray[Any] | None,
+    minimum: int,
+    about: Mapping[str, Any],
+) -> Estimate:
+    """Return the change from a to b of members less that of the others."""
+    moved = b.astype(float) - a.astype(float)
+    n, others = int(member.sum()), int((~member).sum())
+    units = n if clusters is None else len(np.unique(clusters[member]))
+    if units < minimum or others < minimum:
+        reason = f"not enough data: {units} {about['unit']}s, at least {minimum} wanted"
+        return Estimate.undefined(reason_code="too-few-units", reason=reason, n=units, **about)
+    if n * np.mean(moved != 0) < _FEWEST:
+        reason = "too few texts change sides to tell a group from others"
+        return Estimate.undefined(reason_code="too-few-events", reason=reason, n=units, **about)
+    weight = np.where(member, 1 / n, -1 / others)
+    value = float(np.sum(weight * moved))
+    own = np.where(member, moved[member].mean(), moved[~member].mean())
+    parts = [weight * (moved - moved.mean()), weight * (moved - own)]
+    count = len(moved)
+    if clusters is not None:
+        _, at = np.unique(clusters, return_inverse=True)
+        parts = [np.bincount(at, part) for part in parts]
+        count = len(parts[0])
+    score, welch = (float(np.sqrt(np.sum(p**2) * count / (count - 1))) for p in parts)
+    degrees = n + others - 2
+    if clusters is not None:
+        degrees = max(min(units, len(np.unique(clusters[~member]))) - 1, 1)
+    spread = float(student.ppf((1 + about["level"]) / 2, degrees)) * max(score, welch)
+    details = {
+        "before": float(a[member].mean()),
+        "after": float(b[member].mean()),
+        "others_before": float(a[~member].mean()),
+        "others_after": float(b[~member].mean()),
+        "up": int((b & ~a & member).sum()),
+        "down": int((a & ~b & member).sum()),
+    }
+    return Estimate(
+        value=value,
+        interval=(max(value - spread, -2.0), min(value + spread, 2.0)),
+        method="score test of changes",
+        p_value=float(2 * student.sf(abs(value) / score, degrees)) if score else 1.0,
+        n=units,
+        details=details,
+        **about,
+    )
 
 
 def _rows(decisions: Decisions, rows: NDArray[np.bool_]) -> Decisions:
@@ -461,21 +562,28 @@ def _levels(e: Estimate) -> tuple[float | None, float | None]:
     return e.details.get("after"), e.details.get("before")
 
 
-def _phrase(texts: str) -> Phrase:
+def _texts(e: Estimate, _: Shown) -> str:
+    return "acceptable texts" if "false-positive" in e.metric else "texts"
+
+
+def _phrase() -> Phrase:
     return Phrase(
-        sentence=f"{{system}} flags {{level}} of {texts} about {{group}}, compared with {{other}} "
-        "before.",
-        fallback=f"{{system}} flags {texts} about {{group}} {{size}} {{more}} often than before.",
-        summary=f"{{system}} flags {texts} about {{objects}} {{more}} often than before",
-        object="{group}",
+        sentence="{system} flags {level} of {note} about {group}; the old moderator flags {other}. "
+        "Relative to the change of other texts:",
+        fallback="{system} flags {note} about {group} {more} often than the old moderator, "
+        "relative to other texts.",
+        summary="{system} flag{s} {objects}",
+        object="{fewer} {note} about {group}",
+        than=" than the old moderator, relative to other texts",
+        note=_texts,
         compared=("with the new moderator", "with the old"),
         levels=_levels,
         harm="both",
-        keep=lambda e: bool(e.group) and not e.label,
     )
 
 
 _WRONG, _RIGHT = Select(WRONG), Select(RIGHT)
+_APART = Select(APART, exact=True)
 _FLAGS, _ALL = Select(FLAGS, exact=True), Select(ALL_FLAGS, exact=True)
 _COSTS: dict[str, tuple[str, Scale | None]] = {
     "system": ("System", None),
@@ -493,19 +601,40 @@ def migration() -> Question:
     return Question(
         name="migration",
         asks="Who is flagged more or less when one moderator replaces another?",
-        family={_WRONG: _phrase("acceptable texts"), _FLAGS: _phrase("texts")},
+        family={_APART: _phrase()},
         systems="moderator",
-        yes="flag{s} texts about some groups or topics more or less often than before",
+        yes="flag{s} texts about some groups or topics more or less often than the old moderator",
         possible="Texts about a group could still be flagged up to {bound} more or less often.",
-        inspect="Read the texts that {systems} decide{s} differently, choose another threshold or "
+        inspect="Read the texts that change sides, choose another threshold or "
         "moderator where the change is not wanted, and run the migration again.",
         applies=lambda context: context.result.plan.preset == "migration",
         sections=(
             part("The threshold, and its test", Say((_threshold, _sides))),
             part(
                 "Who is flagged more or less",
-                Listing(_WRONG, "Acceptable texts that are flagged.", POINTS, listed, "Change"),
-                Listing(_FLAGS, "Texts that are flagged.", POINTS, listed, "Change"),
+                Listing(
+                    _APART,
+                    "Each group\u2019s change, less the change of all other texts.",
+                    POINTS,
+                    ("group", *MOVES, *NUMBER),
+                    "Change relative to others",
+                ),
+                Listing(
+                    _WRONG,
+                    "Acceptable texts that are flagged, given the threshold.",
+                    POINTS,
+                    listed,
+                    "Change",
+                    folded=True,
+                ),
+                Listing(
+                    _FLAGS,
+                    "Texts that are flagged, given the threshold.",
+                    POINTS,
+                    listed,
+                    "Change",
+                    folded=True,
+                ),
                 Listing(_RIGHT, "Texts that should be flagged and are.", POINTS, listed, "Change"),
                 Listing(_ALL, "All texts that are flagged.", POINTS, listed, "Change", folded=True),
             ),

@@ -31,7 +31,9 @@ def _rules() -> dict[str, Any]:
     file = files("ombud.text") / "files" / "identity-context@1.toml"
     written = tomllib.loads(file.read_text(encoding="utf-8"))
     tables = {"before", "behind"}
-    sets = {key: frozenset(value.split()) for key, value in written.items() if key not in tables}
+    sets: dict[str, Any] = {
+        key: frozenset(value.split()) for key, value in written.items() if key not in tables
+    }
     for table in tables:
         sets[table] = {word: frozenset(some.split()) for word, some in written[table].items()}
     return sets
@@ -82,7 +84,7 @@ def in_context(texts: Sequence[str], terms: Sequence[Term], rows: Ints, found: I
         return result
     some = np.unique(rows[check])
     which = np.flatnonzero(ambiguous)
-    matcher = TermMatcher([terms[i].text for i in which], suffixes=("", "s", "es"))
+    matcher = TermMatcher([terms[i].text for i in which.tolist()], suffixes=("", "s", "es"))
     hits = matcher.match([texts[row] for row in some], spans=True)
     assert hits.start is not None and hits.end is not None
     good: set[tuple[int, int]] = set()

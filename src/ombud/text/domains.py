@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from ombud.errors import DataError
+from ombud.files import read_utf8
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def read_domains(path: str | PathLike[str]) -> DomainKinds:
     if str(path) == "sites@1" and not file.exists():
         file = Path(str(files("ombud.text") / "files" / "sites@1.toml"))
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_utf8(file))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(str(file), [f"not TOML ({error})"]) from None
     faults = []

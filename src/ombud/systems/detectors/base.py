@@ -273,16 +273,20 @@ class Detector(LocalModerator):
             if curve := content.get("calibration"):
                 common["calibration"] = Calibration(**curve)
             return cls._read(path, dict(content["model"]), common)
-        except (KeyError, TypeError, ValueError, OSError) as fault:
-            raise DataError(str(path), [f"the detector is damaged: {fault}"]) from None
+        except Exception as fault:  # of numpy, zipfile, zlib and the model itself
+            reason = str(fault) or type(fault).__name__
+            raise DataError(str(path), [f"the detector is damaged: {reason}"]) from None
 
 
 def _keys(folder: Path) -> dict[str, NDArray[np.uint64]]:
     file = folder / "seen.npz"
     if not file.is_file():
         return {}
-    with np.load(file, allow_pickle=False) as arrays:
-        return {f"{name} keys": arrays[name] for name in arrays.files}
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return {f"{name} keys": arrays[name] for name in arrays.files}
+    except Exception as fault:  # of numpy, zipfile and zlib
+        raise DataError(str(file), [f"it is damaged: {fault}"]) from None
 
 
 def read_description(folder: Path) -> dict[str, Any]:

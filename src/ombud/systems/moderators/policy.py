@@ -175,7 +175,8 @@ class PolicyModerator(ChatService):
     @property
     def prompt_characters(self) -> int:
         """What prompt, policy and system message add to each text."""
-        sent = (self.prompt, self._system, self.after, str(self._extra))
+        extra = str(self._extra) if self._extra else ""
+        sent = (self.prompt, self._system, self.after, extra)
         return sum(len(part.replace("{policy}", self._policy)) for part in sent if part)
 
     def question(self, text: str) -> Any:
@@ -305,3 +306,7 @@ class LlamaGuard(PolicyModerator):
         if self.prompt == "published":
             self.prompt = published_prompt()
         super().__post_init__()
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return Llama Guard 2 with the prompt of the speech-suppression paper."""
+        return {"model": "meta-llama/Meta-Llama-Guard-2-8B", "prompt": published_prompt()}
