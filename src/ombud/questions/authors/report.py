@@ -291,13 +291,9 @@ def _model(context: Context) -> Text | None:
 
 def _ends(context: Context, found: Sequence[Estimate], scale: Scale) -> str:
     """Return a value with its system, or the lowest and the highest of several systems."""
-    low, high = (
-        end(found, key=lambda e: e.value or 0.0) for end in (min, max)
-    )  # fmt: skip
-    ends = dict.fromkeys((low.system, high.system))
-    by = {e.system: e for e in (low, high)}
-    said = [f"{scale.number(by[s].value or 0.0)} ({_of(context, s)})" for s in ends]
-    return " to ".join(said)
+    ordered = sorted(found, key=lambda e: e.value or 0.0)
+    ends = {e.system: scale.number(e.value or 0.0) for e in (ordered[0], ordered[-1])}
+    return " to ".join(f"{shown} ({_of(context, system)})" for system, shown in ends.items())
 
 
 def _share_in_short(context: Context) -> Text | None:
