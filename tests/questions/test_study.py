@@ -84,7 +84,7 @@ def test_opposite_directions_are_mixed(preset_result: Read) -> None:
     (verdict,) = Study.of([result, other], ("A", "B")).verdicts
     assert verdict.answer == "mixed"
     assert plain(verdict.headline) == (
-        "In opposite directions: Ours, women: decrease in A; increase in B."
+        "In opposite directions: Ours, works by women: decrease in A; increase in B."
     )
 
 

@@ -325,7 +325,7 @@ def _slope_in_short(context: Context) -> Text | None:
 
 def _cost_in_short(context: Context) -> Text | None:
     found = [
-        e.replace(value=-e.value, interval=None)
+        e.replace(value=-e.value, interval=e.interval and (-e.interval[1], -e.interval[0]))
         for e in context.find(LOSSES)
         if e.value is not None and e.details.get("strategy") == "GreedyEQ"
     ]
