@@ -16,6 +16,7 @@ from ombud.errors import DataError, PlanError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
+    from ombud.data.card import Card
     from ombud.data.dataset import Dataset
     from ombud.data.sources._build import Filter
 
@@ -47,7 +48,7 @@ def _read(form: Form, path: Path) -> Any:
     if form is Form.RECOMMENDATIONS:
         return Recommendations.from_frame(path)
     if form is Form.DECISIONS:
-        return Decisions.from_frame(path, threshold=0.5)
+        return Decisions.from_frame(path)
     return read_table_file(form.value.replace("-", "_"), path, TableOptions(unlabeled="unknown"))
 
 
@@ -234,16 +235,19 @@ _ReplaceOption = typer.Option("--replace", help="Put it in the place of an exist
 def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
     from ombud.data.sources._build import write_dataset
 
-    folder = write_dataset(data, to, replace=replace)
+    _tell(data.card, write_dataset(data, to, replace=replace), as_json)
+
+
+def _tell(card: Card, folder: Path, as_json: bool) -> None:
     if as_json:
-        print_json(data.card.model_dump() | {"folder": str(folder)})
+        print_json(card.model_dump() | {"folder": str(folder)})
         return
-    say(visible(data.card.title))
-    for name, value in data.card.facts.items():
+    say(visible(card.title))
+    for name, value in card.facts.items():
         shown = f"{value:,}" if isinstance(value, int) else value
         shown = f"{value:,.6g}" if isinstance(value, float) else shown
         say(visible(f"  {name}: {shown}"))
-    for text in data.card.dropped:
+    for text in card.dropped:
         say(f"  {visible(text)}")
     say(f"wrote {folder}")
 
@@ -318,6 +322,70 @@ def build_ao3_folder(
     keep = _filter(minimum, minimum_items, passes, published)
     data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to, replace))
     _write(data, to, replace, as_json)
+
+
+_TmdbOption = typer.Option("--tmdb", help="Replies of TMDB's API: a folder or file of JSON.")
+_WikipediaOption = typer.Option(
+    "--wikipedia", help="A dump or export (.xml, .bz2, .gz), or JSON lines with title and text."
+)
+_IdsOption = typer.Option("--ids", help="TMDB's daily file of ids, for their popularity.")
+_TopOption = typer.Option("--top", min=0, help="Take the most popular titles only; 0 for all.")
+
+
+@build_app.command("movie-plots")
+@reports_errors
+def build_movie_plots_folder(
+    tmdb: Annotated[Path, _TmdbOption],
+    wikipedia: Annotated[Path, _WikipediaOption],
+    to: Annotated[Path, _ToOption],
+    ids: Annotated[Path | None, _IdsOption] = None,
+    top: Annotated[int, _TopOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build a table of film plots with US age ratings, which the source synopses reads.
+
+    \b
+    Example:
+      ombud data build movie-plots --tmdb movies.jsonl.gz --wikipedia films.xml.bz2 \\
+        --to movie-plots
+    """
+    from ombud.data.sources.stories import build_movie_plots, write_built
+
+    _scratch(to, replace)
+    with progress_bar() as progress:
+        table, card = build_movie_plots(tmdb, wikipedia, ids=ids, top=top, progress=progress)
+    _tell(card, write_built(table, card, to, replace=replace), as_json)
+
+
+@build_app.command("tv-synopses")
+@reports_errors
+def build_tv_synopses_folder(
+    tmdb: Annotated[Path, _TmdbOption],
+    to: Annotated[Path, _ToOption],
+    wikipedia: Annotated[Path | None, _WikipediaOption] = None,
+    imdb: Annotated[
+        Path | None,
+        typer.Option("--imdb", help="A table with show, episode, synopsis, and perhaps rating."),
+    ] = None,
+    ids: Annotated[Path | None, _IdsOption] = None,
+    top: Annotated[int, _TopOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build a table of short, medium and long episode synopses with US age ratings.
+
+    \b
+    Example:
+      ombud data build tv-synopses --tmdb series.jsonl.gz --wikipedia lists.xml.bz2 \\
+        --imdb synopses.csv --to tv-synopses
+    """
+    from ombud.data.sources.stories import build_tv_synopses, write_built
+
+    _scratch(to, replace)
+    with progress_bar() as progress:
+        table, card = build_tv_synopses(tmdb, wikipedia, imdb, ids=ids, top=top, progress=progress)
+    _tell(card, write_built(table, card, to, replace=replace), as_json)
 
 
 def _filter(minimum: int, items: int | None, passes: int, published: bool) -> Filter:

@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from ombud.errors import DataError
+from ombud.files import read_plain
 
 _YEAR = r"\d{3,4}\??"
 _ABOUT = r"(?:(?:b|d|ca|c|fl|active|born|died|approximately|circa|geb|gest)\b\.?\s*)"
@@ -113,7 +114,7 @@ def placeholders(more: str | Path | None = None) -> frozenset[str]:
         return _shipped()
     path = Path(more)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(path.name, [f"it cannot be read as a list of names: {error}"]) from None
     return _shipped() | frozenset(_words(text))

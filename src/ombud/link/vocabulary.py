@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from ombud.errors import DataError
+from ombud.files import read_plain
 
 NO_ASSERTION = "-"
 """The code of terms that assert nothing, such as *unknown*."""
@@ -102,7 +103,7 @@ def read_mapping(path: str | Path | None = None) -> IdentityMapping:
         return IdentityMapping(version, terms)
     own = Path(path)
     try:
-        text = own.read_text(encoding="utf-8")
+        text = read_plain(own).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(own.name, [f"it cannot be read as a mapping: {error}"]) from None
     more_version, more = _parsed(text, own.name)

@@ -184,7 +184,8 @@ class Family:
     harmful: int  # How many are significant in a direction that counts
     harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
-    reversible: int = 0  # How many of those unlabeled items could reverse
+    reversible: int = 0  # How many of those unlabeled items, or errors of labels, could reverse
+    culprit: str = "Unlabeled items"  # What could
 
     def number(self, *statuses: Status) -> int:
         """Return how many comparisons have one of these statuses."""
@@ -219,7 +220,7 @@ class Family:
                 f"not by more than the smallest effect that matters.{few}"
             )
         if self.reversible:
-            lost = f"Unlabeled items could reverse {self.reversible} of these"
+            lost = f"{self.culprit} could reverse {self.reversible} of these"
             few = f" {lost}, which are therefore not findings.{few}"
         return f"{text} after correction for multiple testing.{few}"
 

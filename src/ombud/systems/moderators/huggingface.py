@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from ombud.data.decisions import Decisions
 from ombud.errors import PlanError, require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import LocalModerator, scored
-from ombud.systems.saved_outputs import combined
+from ombud.systems.saved_outputs import combined, decide_by_labels
 
 
 @moderator("huggingface")
@@ -36,7 +36,8 @@ class HuggingFaceModerator(LocalModerator):
         How the scores of several such labels make one: ``sum`` for a model whose scores add up to
         1 over all labels, ``max`` for a multi-label model; ``auto`` looks at the scores.
     threshold
-        Flag when the score reaches it.
+        Flag when the score reaches it. By default a model that chooses one label flags a text
+        when that label is flagged; a multi-label model states scores and no decision.
     batch
         Texts in one pass.
     name
@@ -46,8 +47,10 @@ class HuggingFaceModerator(LocalModerator):
     model: str = ""
     revision: str = "main"
     flagged: list[str]
+    former_threshold: ClassVar[float | None] = 0.5
+
     combine: Literal["auto", "sum", "max"] = "auto"
-    threshold: float = 0.5
+    threshold: float | None = None
     batch: int = 32
     name: str = ""
 
@@ -61,7 +64,7 @@ class HuggingFaceModerator(LocalModerator):
         pipeline: Callable[..., Any],
         *,
         flagged: list[str],
-        threshold: float = 0.5,
+        threshold: float | None = None,
         name: str = "huggingface",
     ) -> HuggingFaceModerator:
         """Wrap a text-classification pipeline that is already in memory."""
@@ -93,7 +96,18 @@ class HuggingFaceModerator(LocalModerator):
             matrix = np.column_stack([columns[label] for label in labels])
             chosen = [labels.index(label) for label in self.flagged]
             scores = combined(matrix, chosen, self.combine)
-        return scored(ids, scores, self.threshold, columns, f"{self.model}@{self.revision}")
+        made = scored(ids, scores, self.threshold, columns, self._version)
+        if self.threshold is None and tables:
+            made = replace(made, outcomes=decide_by_labels(matrix, chosen))
+        return made
+
+    @property
+    def _version(self) -> str:
+        """The model and its commit, as far as they are known: a branch is none."""
+        config = getattr(getattr(self._pipeline, "model", None), "config", None)
+        commit = getattr(config, "_commit_hash", None) or (self.revision if self.model else "")
+        model = self.model or getattr(config, "_name_or_path", "") or self.name
+        return f"{model}@{commit}" if commit else str(model)
 
     def _load(self) -> Callable[..., Any]:
         if not self.model:

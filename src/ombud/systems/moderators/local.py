@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import Decisions, score_outcomes
 from ombud.data.texts import Texts
 from ombud.systems.base import Moderator, Progress
 from ombud.systems.moderators.answers import without_surrogates
@@ -54,13 +54,12 @@ def in_chunks(
 def scored(
     ids: NDArray[Any],
     scores: NDArray[np.float32],
-    threshold: float,
+    threshold: float | None,
     categories: Mapping[str, NDArray[np.float32]] | None = None,
     version: str = "",
 ) -> Decisions:
-    """Return decisions by threshold; a score that is not a number is an error."""
-    flags = (scores >= threshold).astype(np.int8)
-    outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), flags)
+    """Return decisions by threshold, or scores alone without one."""
+    outcomes = score_outcomes(scores, threshold)
     named = dict(categories or {})
     matrix = np.column_stack(list(named.values())).astype(np.float32) if named else None
     return Decisions(ids, outcomes, scores, tuple(named), matrix, version=version)
