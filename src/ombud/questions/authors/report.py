@@ -713,22 +713,35 @@ def _from_candidates(contexts: Sequence[Context]) -> str:
     )
 
 
+def _about_whom(text: str) -> Callable[[Sequence[Context]], str]:
+    """Return a caption that names the identity whose shares a table has, where it is one."""
+
+    def caption(contexts: Sequence[Context]) -> str:
+        c, told = contexts[0], _told(contexts[0])
+        who = f"{_works(c)} by {_noun(told[0], c)}" if len(told) == 1 else "each identity"
+        return _sourced(c, text.format(who=who))
+
+    return caption
+
+
 _TRAINED = {"set": "Data set", "feedback": "Feedback", "algorithm": "Algorithm"}
 TABLES = (
     BlockTable("authors-table-1", "Table 1: interaction data.", ("set",), ("column",), _sizes,
                {"set": "Data set"}),
     BlockTable("authors-table-2", "Table 2: what is known about the creators of items, in percent "
                "of items.", ("set",), ("column",), _coverages, {"set": "Data set"}),
-    BlockTable("authors-table-6", "Table 6: profiles. Observed shares of users, and the profile "
-               "fit: mean \u03bc and standard deviation \u03c3 of the log odds with 95% "
-               "intervals, and the expected share \u03b8\u2032 of a new user.",
+    BlockTable("authors-table-6", _about_whom(
+               "Table 6: profiles, shares of {who}. Observed shares of users, and the profile fit: "
+               "mean \u03bc and standard deviation \u03c3 of the log odds with 95% "
+               "intervals, and the expected share \u03b8\u2032 of a new user."),
                ("identity", "statistic"), ("set",), _profiles, {"statistic": ""}),
     BlockTable("authors-tables-7-8", "Tables 7 and 8: how much lists cover, with the share of "
                "recommendations that are distinct items.", ("feedback", "algorithm"),
                ("set", "column"), _reach, _TRAINED),
-    BlockTable("authors-table-9", "Table 9: mean / standard deviation over users of the share in "
-               "recommendation lists. One list for everyone has no standard deviation; the paper "
-               "prints it once for both kinds of feedback.",
+    BlockTable("authors-table-9", _about_whom(
+               "Table 9: share of {who} in lists, mean / standard deviation over users. One list "
+               "for everyone has no standard deviation; the paper prints it once for both kinds of "
+               "feedback."),
                ("identity", "feedback", "algorithm"), ("set",), _balances, _TRAINED),
     BlockTable("authors-table-10", _from_candidates,
                ("set", "feedback", "algorithm"), ("strategy",), _costs, _TRAINED),
