@@ -165,7 +165,7 @@ def test_no_scores_is_no_distribution() -> None:
     some = probabilities(np.array([[1.0, np.nan, 2.0]]), 1.0)
     assert np.isnan(none).all()
     assert total_variation(none, none)[0] == 0
-    assert np.isnan(total_variation(none, some)[0])
+    assert total_variation(none, some)[0] == 1
     with pytest.raises(ValueError, match="must be positive"):
         probabilities(np.zeros((1, 1)), 0.0)
 

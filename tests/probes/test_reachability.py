@@ -12,8 +12,8 @@ import pytest
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.probes.edits import Edit, EditSpace, History, rows_of
-from ombud.probes.models import open_box
-from ombud.probes.models.retrained import TrainedBox, closed_form
+from ombud.probes.models import closed_form, open_box
+from ombud.probes.models.base import TrainedBox
 from ombud.probes.outcomes import FrozenOutcome, RetrainedOutcome, score_histories
 from ombud.probes.reachability import Reachability, single_reach
 from ombud.probes.search import Objective, beam, exhaustive

@@ -15,9 +15,9 @@ from ombud.errors import DataError
 from ombud.systems import RecordedDecisions, RecordedRecommendations
 from ombud.systems.moderators.http import HttpModerator
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
-from ombud.systems.moderators.llama_guard import LlamaGuard
 from ombud.systems.moderators.openai import thresholds_from_replies
 from ombud.systems.moderators.perspective import Perspective
+from ombud.systems.moderators.policy import LlamaGuard
 
 TEXTS = Texts.from_frame({"id": ["a", "b", "c"], "text": ["x", "y", "z"], "label": [1, 0, 0]})
 ALLOWED, FLAGGED, _, ERROR, _, SCORED = map(int, Outcome)
@@ -129,12 +129,15 @@ def test_lists_of_common_tools(tmp_path: Path) -> None:
 
 def test_readers_of_replies_do_not_invent_decisions() -> None:
     guard = LlamaGuard(base_url="http://localhost", model="m", categories=["S1"])
-    for text in ("unsafe", "unsafe\nViolent Crimes"):
-        assert guard.read_text(text) is None
-    answer = guard.read_text("unsafe\nS2")
-    assert answer is not None and answer.outcome == Outcome.ALLOWED
-    cut = {"choices": [{"message": {"content": "unsafe"}, "finish_reason": "length"}]}
-    assert guard.read_text(guard.reply_text(cut)[0]) is None
+    for text, finish in (
+        ("unsafe", "stop"),
+        ("unsafe\nViolent Crimes", "stop"),
+        ("unsafe\nS1", "length"),
+    ):
+        reply = {"choices": [{"message": {"content": text}, "finish_reason": finish}]}
+        assert guard.read(reply).outcome == Outcome.UNPARSEABLE
+    reply = {"choices": [{"message": {"content": "unsafe\nS2"}, "finish_reason": "stop"}]}
+    assert guard.read(reply).outcome == Outcome.ALLOWED
 
     def pipeline(texts: list[str], **options: Any) -> Any:
         return [[{"label": "a", "score": 0.3}, {"label": "b", "score": 0.3}] for _ in texts]
@@ -145,8 +148,14 @@ def test_readers_of_replies_do_not_invent_decisions() -> None:
     assert half.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3
 
     def chooses(texts: list[str], **options: Any) -> Any:
-        return [[{"label": "a", "score": 0.3}, {"label": "b", "score": 0.3},
-                 {"label": "c", "score": 0.4}] for _ in texts]  # fmt: skip
+        return [
+            [
+                {"label": "a", "score": 0.3},
+                {"label": "b", "score": 0.3},
+                {"label": "c", "score": 0.4},
+            ]
+            for _ in texts
+        ]
 
     single = HuggingFaceModerator.from_pipeline(chooses, flagged=["a", "b"])
     assert single.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3

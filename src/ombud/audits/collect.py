@@ -57,6 +57,7 @@ class OutputCollector:
     notice: Callable[[str], None] = _unheard
     # Whether systems are asked more later, so that they are trained even if answers are stored.
     trained: bool = False
+    thresholds: tuple[str, ...] = ()  # Systems whose thresholds an analysis chooses
 
     def announce(self, systems: Mapping[str, System]) -> None:
         """Say what asking each service would take and cost, before any of them is asked."""
@@ -122,7 +123,7 @@ class OutputCollector:
 
         show(0, 1, "")
         made = read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
-        if not made.lacks_decisions:
+        if not made.lacks_decisions or name in self.thresholds:
             return made
         fix = f"to measure flags, add threshold = NUMBER under [systems.{name}]"
         if system.former_threshold is not None:

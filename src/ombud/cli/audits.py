@@ -137,6 +137,9 @@ def run(
 ) -> None:
     """Run the audit that a plan describes; a stopped run goes on where it was.
 
+    A finished result that was edited since is not run over: the exit code is 4. Choose another
+    folder, or delete the edited one.
+
     Before a service is asked, how many requests go where, and what they would cost, is printed
     on standard error. A plan with [sets.NAME] is a study: each of its data sets is audited in a
     folder of its own, and one report shows them together.

@@ -54,6 +54,11 @@ COMMANDS = {
         "watch:compare",
         "Show what changed from result A to result B, on the users or texts that both measured.",
     ),
+    "migrate": CommandLine(
+        "migrate:migrate",
+        "Compare an old moderator with a new one: who is flagged more or less, and at which "
+        "threshold.",
+    ),
     "watch": CommandLine(
         "watch:watch",
         "Follow a series of results, and exit with 1 if the last one changed beyond chance.",

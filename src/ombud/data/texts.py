@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,6 +48,8 @@ class Texts:
         The language of each text (None where it is unknown), or None.
     yes, no
         How many raters would flag each text, and how many would not, or None.
+    functions
+        What each text tests, as in a suite of functional tests such as HateCheck, or None.
     is_part
         Whether these are some texts of more, as in an audit in blocks: others may have what these
         lack.
@@ -68,6 +70,7 @@ class Texts:
     no: NDArray[np.int32] | None = None
     is_part: bool = False
     types: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    functions: NDArray[np.object_] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -79,10 +82,11 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family`, `set` and `language`; and `yes` and
-            `no`, how many raters would flag it and would not. With votes and without `label`, the
-            majority says whether it should be flagged; a tie is unknown. Columns ``label:TYPE``
-            are labels of further types; without `label`, the first of them is the label.
+            flagged, missing = unknown), `cluster`, `family`, `set`, `language` and `function` (what
+            the text tests); and `yes` and `no`, how many raters would flag it and would not. With
+            votes and without `label`, the majority says whether it should be flagged; a tie is
+            unknown. Columns ``label:TYPE`` are labels of further types; without `label`, the first
+            of them is the label.
         source
             The table's name in messages.
         """
@@ -94,6 +98,7 @@ class Texts:
             Column("family", "text", required=False),
             Column("set", "text", required=False),
             Column("language", "text", required=False, nullable=True),
+            Column("function", "text", required=False, nullable=True),
             Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
@@ -146,8 +151,13 @@ class Texts:
             column.removeprefix(TYPED): table[column].cast(pl.Int8).fill_null(-1).to_numpy()
             for column in types
         }
-        found = cls(ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no)
-        return replace(found, types=typed) if typed else found
+        functions = None
+        if "function" in table.columns:
+            functions = table["function"].to_numpy().astype(object)
+        return cls(
+            ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no,
+            types=typed, functions=functions,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -171,6 +181,8 @@ class Texts:
             columns["set"] = self.sets
         if self.languages is not None:
             columns["language"] = pl.Series(self.languages.tolist(), dtype=pl.String)
+        if self.functions is not None:
+            columns["function"] = pl.Series(self.functions.tolist(), dtype=pl.String)
         if self.yes is not None and self.no is not None:
             columns |= {"yes": self.yes, "no": self.no}
         for name, truth in self.types.items():

@@ -324,15 +324,16 @@ def probabilities(scores: NDArray[Any], beta: float, *, nothing: float = np.nan)
 def total_variation(first: Floats, second: Floats) -> Floats:
     """Return half the sum of absolute differences of probabilities, over the last axis.
 
-    0 where neither side has a distribution, NaN where one has.
+    0 where neither side has a distribution; 1, the most, where only one has.
 
     Examples
     --------
     >>> total_variation(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.0, 0.5])).tolist()
     0.5
     """
-    both = np.isnan(first).all(axis=-1) & np.isnan(second).all(axis=-1)
-    return np.where(both, 0.0, 0.5 * np.abs(first - second).sum(axis=-1))
+    none = np.isnan(first).all(axis=-1), np.isnan(second).all(axis=-1)
+    apart = 0.5 * np.abs(first - second).sum(axis=-1)
+    return np.where(none[0] & none[1], 0.0, np.where(none[0] | none[1], 1.0, apart))
 
 
 def expected_distance(

@@ -204,3 +204,27 @@ def history_of(interactions: Interactions, row: int) -> tuple[NDArray[np.int64],
 def row_numbers(matrix: sparse.csr_array) -> NDArray[np.int64]:
     """Return the row of each stored entry."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def count_changes(data: Interactions, swaps: Sequence[UserSwap]) -> tuple[Floats, Floats]:
+    """Return by how much each swap changes the count, and the sum of values, of each item."""
+    counts, sums = np.zeros((2, len(swaps), data.n_items))
+    which = swap_of_row(swaps)
+    for sign, rows in ((-1.0, rows_before(data, swaps)), (1.0, stacked_after(swaps, data.n_items))):
+        place = (which[row_numbers(rows)], rows.indices)
+        np.add.at(counts, place, sign)
+        np.add.at(sums, place, sign * rows.data)
+    return counts, sums
+
+
+def centred_rows(rows: sparse.csr_array, explicit: bool) -> tuple[Floats, Floats, Floats]:
+    """Return each entry less its row's mean (explicit), the means, and one over the lengths."""
+    number = row_numbers(rows)
+    heads = np.maximum(np.diff(rows.indptr), 1)
+    values, means = rows.data.astype(np.float64), np.zeros(rows.shape[0])
+    if explicit:
+        means = np.bincount(number, weights=values, minlength=rows.shape[0]) / heads
+        values = values - means[number]
+    squares = np.bincount(number, weights=values**2, minlength=rows.shape[0])
+    real = squares > 1e-10 * heads
+    return values, means, np.where(real, 1 / np.sqrt(np.where(real, squares, 1.0)), 0.0)

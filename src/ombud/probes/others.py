@@ -16,10 +16,17 @@ from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
 
 SwapKind = Literal[
-    "removed", "planted-neighbours", "planted-popular", "planted-random", "replaced", "changed"
+    "removed",
+    "entries",
+    "planted-neighbours",
+    "planted-popular",
+    "planted-random",
+    "replaced",
+    "changed",
 ]
 SWAP_KINDS: tuple[SwapKind, ...] = (
     "removed",
+    "entries",
     "planted-neighbours",
     "planted-popular",
     "planted-random",
@@ -140,6 +147,7 @@ class OtherUsers:
     """Which treatments of other users are permitted: one kind, up to ``budget`` users at once.
 
     - ``removed``: users are taken out.
+    - ``entries``: one entry of each user is added, changed or removed.
     - ``planted-neighbours``: copies of the users nearest to the target are added.
     - ``planted-popular``: users who have popular items, rated at the top of the scale, are added.
     - ``planted-random``: users with random items and ratings are added.
@@ -292,6 +300,8 @@ class OtherUsers:
                 if self.kind in {"planted-neighbours", "replaced"}:
                     source = int(rng.choice(sources))
                     histories.append(_rows(matrix, source, source + 1))
+                elif self.kind == "entries":
+                    histories.append(self._one_entry(row, rng))
                 elif self.kind == "changed":
                     histories.append(self._changed(row, rng))
                 else:
@@ -315,6 +325,24 @@ class OtherUsers:
         if self.kind == "planted-popular" and self.interactions.explicit and scale is not None:
             values = np.full(length, scale[1], np.float32)
         return sparse.csr_array((values, items, np.array([0, length])), shape=(1, n_items))
+
+    def _one_entry(self, row: int, rng: np.random.Generator) -> sparse.csr_array:
+        """Return a user's history with one entry added, changed or removed; half are additions."""
+        own = _rows(self.interactions.matrix, row, row + 1)
+        entries = dict(zip(own.indices.tolist(), own.data.tolist(), strict=True))
+        free = np.setdiff1d(np.arange(self.interactions.n_items), own.indices)
+        held = list(entries)
+        rated = len(held) > 0 and (len(free) == 0 or rng.random() < 0.5)
+        item = int(rng.choice(own.indices if rated else free))
+        values = [v for v in np.unique(self.interactions.matrix.data).tolist()
+                  if v != entries.get(item)]  # fmt: skip
+        before = entries.pop(item, None)
+        if before is None or (values and rng.random() < 0.5):
+            entries[item] = float(rng.choice(values))
+        items = np.array(sorted(entries), np.int32)
+        data = np.array([entries[i] for i in items.tolist()], np.float32)
+        ends = np.array([0, len(items)])
+        return sparse.csr_array((data, items, ends), shape=(1, self.interactions.n_items))
 
     def _changed(self, row: int, rng: np.random.Generator) -> sparse.csr_array:
         matrix, n_items = self.interactions.matrix, self.interactions.n_items

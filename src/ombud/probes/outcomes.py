@@ -13,7 +13,7 @@ from scipy import sparse
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.probes.distances import probabilities
+from ombud.probes.distances import first_lists, probabilities
 from ombud.probes.edits import Edit, Edits, EditSpace, History, rows_of
 from ombud.probes.recipe import Outcome, Policy
 from ombud.systems.recommenders.model import Model
@@ -142,29 +142,69 @@ def edited_interactions(
 class RetrainedOutcome(_Asked):
     """The lists of a model that is trained again on the data with the edited history.
 
-    The same arguments and the same seed are used with and without edits.
+    The same arguments and the same seeds are used with and without edits. With several seeds, the
+    outcome is the mean over the trainings, which are its draws.
 
     The model is copied, never changed. `own` is the row of the edited history; -1 adds the person
     to the data. `k`, `beta` and `exclude_seen` are as in `FrozenOutcome`.
+
+    Parameters
+    ----------
+    seeds
+        Seeds of training; none for the model's own.
+    baselines
+        Models trained on the data as they are, by seed: made when first needed, and the same for
+        all people.
     """
 
     policy: Policy = "retrained"
 
     def __init__(
-        self, model: Model, interactions: Interactions, history: History, k: int, **options: Any
+        self,
+        model: Model,
+        interactions: Interactions,
+        history: History,
+        k: int,
+        *,
+        seeds: Sequence[int] = (),
+        baselines: dict[int | None, Model] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(model, history, k, **options)
-        self.interactions = interactions
+        self.interactions, self.seeds = interactions, tuple(seeds) or (None,)
+        self.baselines = {} if baselines is None else baselines
 
     def after(self, treatments: Sequence[Edits]) -> list[Outcome]:
-        """Return what is shown after each treatment; the model is trained once for each."""
+        """Return what is shown after each treatment; the model is trained for each."""
         return [self._shown(self.history.after(edits)) for edits in treatments]
 
     def _shown(self, history: History) -> Outcome:
+        data, row, same = self.interactions, self.own, False
+        if self.own >= 0:
+            mine = History.of_user(data, self.own)
+            same = np.array_equal(mine.items, history.items)
+            same = same and np.array_equal(mine.values, history.values)
+        if not same:
+            data, row = edited_interactions(data, self.own, history)
+        draws = [self._drawn(self._trained(data, seed, same), row, history) for seed in self.seeds]
+        if len(draws) == 1:
+            return draws[0]
+        chances = [d.probabilities for d in draws if d.probabilities is not None]
+        mean = np.mean(chances, axis=0) if chances else None
+        return Outcome(draws[0].items, mean, tuple(draws))
+
+    def _trained(self, data: Interactions, seed: int | None, same: bool) -> Model:
+        if same and seed in self.baselines:
+            return self.baselines[seed]
         self.queries += 1
-        data, row = edited_interactions(self.interactions, self.own, history)
-        fresh: Any = replace(self.model)  # type: ignore[type-var]
+        fresh: Any = replace(self.model, **({} if seed is None else {"seed": seed}))  # type: ignore[type-var]
         trained: Model = fresh.fit(data)
+        if same:
+            self.baselines[seed] = trained
+        return trained
+
+    def _drawn(self, trained: Model, row: int, history: History) -> Outcome:
+        data = trained.interactions
         user = data.users.ids[[row]]
         items = trained.recommend(user, self.k, self.exclude_seen).items[0]
         if self.beta is None:
@@ -173,6 +213,41 @@ class RetrainedOutcome(_Asked):
         if self.exclude_seen:
             scores[history.items] = np.nan
         return Outcome(items, probabilities(scores, self.beta, nothing=0.0))
+
+
+class UpdatedOutcome(_Asked):
+    """The same by an exact update of the model instead of training.
+
+    `box` gives the scores of the retrained model.
+    """
+
+    policy: Policy = "retrained"
+
+    def __init__(self, box: Any, model: Model, history: History, k: int, **options: Any) -> None:
+        super().__init__(model, history, k, **options)
+        self.box = box
+
+    def after(self, treatments: Sequence[Edits]) -> list[Outcome]:
+        """Return what is shown after each treatment."""
+        return [self._shown(self.history.after(edits)) for edits in treatments]
+
+    def _shown(self, history: History) -> Outcome:
+        scores = self.box.scores([history])[0]
+        if self.exclude_seen:
+            scores[history.items] = np.nan
+        items = first_lists(scores[None], self.k)[0]
+        if self.beta is None:
+            return Outcome(items)
+        return Outcome(items, probabilities(scores, self.beta, nothing=0.0))
+
+
+def retrained_outcome(
+    model: Model, closed: Any, interactions: Interactions, history: History, k: int, own: int
+) -> RetrainedOutcome | UpdatedOutcome:
+    """Return the outcome of a retrained model: by its closed form, or by training."""
+    if closed is None:
+        return RetrainedOutcome(model, interactions, history, k, own=own)
+    return UpdatedOutcome(closed.box(own), model, history, k, own=own)
 
 
 @dataclass(frozen=True)
@@ -185,7 +260,9 @@ class InTopK:
     name: str = "in the list"
 
     def value(self, before: Outcome, after: Outcome) -> float:
-        """Return 1 or 0."""
+        """Return 1 or 0; of several trainings, the share."""
+        if after.draws:
+            return float(np.mean([self.value(before, one) for one in after.draws]))
         return float(np.isin(after.items[: self.k], self.targets).any())
 
 

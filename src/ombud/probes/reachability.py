@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv, stdtrit
 
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.probes.edits import Edit, Edits, EditSpace, History, Singles
-from ombud.probes.models import open_box
-from ombud.probes.models.base import WhiteBox
-from ombud.probes.models.retrained import ClosedForm, TrainedBox, closed_form
+from ombud.probes.models import closed_form, open_box
+from ombud.probes.models.base import ClosedForm, SingleEdits, TrainedBox, WhiteBox, settled_edits
 from ombud.probes.outcomes import (
     FrozenOutcome,
     InTopK,
     ProbabilityOf,
     RetrainedOutcome,
+    UpdatedOutcome,
     realistic_faults,
 )
 from ombud.probes.recipe import Bracket, Functional, Outcome, Policy, Recipe
-from ombud.probes.search import Found, Objective, beam, exhaustive, number_of_treatments
+from ombud.probes.search import Found, Objective, beam, exhaustive, number_of_treatments, treatments
 from ombud.registry import probe
+from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.model import Model
 
 _RIVALS = 40
@@ -47,6 +50,13 @@ class Reach:
     notes: tuple[str, ...] = ()  # what a reader must know
     # Why it is not known whether the target can be in the list; empty where it is known.
     why_undecided: str = ""
+    # Whether training gives what an exact update says of the witnesses; None where none was run.
+    agreed: bool | None = None
+    # Of several trainings: the 95% interval of what is won in probability (without a beta, in the
+    # share of trainings that list the target), paired by seed.
+    gain_interval: tuple[float, float] | None = None
+    # Where candidates came from the frozen model: its probability today, and the best it gives.
+    frozen: tuple[float, float] | None = None
 
     @property
     def reachable(self) -> bool | None:
@@ -63,10 +73,11 @@ class Reachability:
     the policy named, and an upper bound where the model allows one. One edit is enumerated and so
     exact; so are few edits of small catalogues. More edits are searched by a beam, and what linear
     and factor models cannot reach is proved. Under *retrained* the same holds for models whose
-    training on an edited history has a closed form (`EASE`, `ItemKNN`, `UserKNN`). For others,
-    every treatment is trained for where that is permitted (``trainings``); else witnesses are found
-    with the model frozen and run again with it trained on the edited data, and what none of them
-    reaches is *undecided*, with the reason.
+    training on an edited history has a closed form (`EASE`, `ItemKNN`, `UserKNN`): single edits
+    are evaluated by exact updates, and witnesses compared with training. For others, every
+    treatment is trained for where that is permitted (``trainings``); else candidates are found with
+    the model frozen and run again with it trained on the edited data, and what none of them reaches
+    is *undecided*, with the reason.
 
     Akpinar, Leqi, Hadfield-Menell & Lipton (2022), "Counterfactual metrics for auditing black-box
     recommender systems"; Curmei, Dean & Recht (2021), "Quantifying availability and discovery in
@@ -91,6 +102,15 @@ class Reachability:
     trainings
         Under *retrained*, a model without a closed form is trained for every treatment where there
         are at most so many.
+    seeds
+        Seeds of training over which probabilities are averaged, with and without edits; none for
+        the model's own. Models without a seed train once.
+    choosing
+        Other seeds, on which the best candidate is chosen; that one alone is then trained for with
+        ``seeds``, as the largest of several means over few seeds is too high. None: candidates are
+        compared on ``seeds``, which for enumerated treatments is the definition itself.
+    confirm
+        Whether witnesses of an exact update are trained for. If not, the update alone counts.
     """
 
     k: int = 10
@@ -102,6 +122,9 @@ class Reachability:
     exhaustive: int = 20_000
     verify: int = 3
     trainings: int = 0
+    seeds: tuple[int, ...] = ()
+    choosing: tuple[int, ...] = ()
+    confirm: bool = True
 
     def __post_init__(self) -> None:
         faults = [
@@ -116,6 +139,8 @@ class Reachability:
             faults.append(f"beta is {self.beta}; it must be positive")
         if self.policy not in {"frozen", "retrained"}:
             faults.append(f"policy is {self.policy!r}; it must be 'frozen' or 'retrained'")
+        if set(self.choosing) & set(self.seeds) or (self.choosing and not self.seeds):
+            faults.append("choosing needs other seeds than seeds, which must not be empty")
         if faults:
             raise PlanError("reachability: " + "; ".join(faults))
 
@@ -127,6 +152,7 @@ class Reachability:
         *,
         own: int = -1,
         closed: ClosedForm | None = None,
+        baselines: dict[int | None, Model] | None = None,
     ) -> list[Reach]:
         """Return what is known of each target for one person.
 
@@ -142,13 +168,15 @@ class Reachability:
             The person's row among the model's users; -1 for somebody it was not trained on.
         closed
             The closed form of the model's training, when it was made before for other people.
+        baselines
+            Trainings on the data as they are, shared between people; filled when needed.
         """
         sets = [(t,) if isinstance(t, int | np.integer) else tuple(t) for t in targets]
         wanted = [tuple(sorted({int(i) for i in s})) for s in sets]
         for group in wanted:
             if not group or group[0] < 0 or group[-1] >= space.n_items:
                 raise PlanError("a target is empty, or names an item that is not in the catalogue")
-        return _Search(self, model, space, own, closed).run(wanted)
+        return _Search(self, model, space, own, closed, baselines).run(wanted)
 
 
 class _Search:
@@ -161,46 +189,161 @@ class _Search:
         space: EditSpace,
         own: int,
         closed: ClosedForm | None,
+        baselines: dict[int | None, Model] | None,
     ) -> None:
         self.asked, self.model, self.space, self.own = asked, model, space, own
-        self.box, self.told = self._open(closed)
+        self.form: ClosedForm | None = None
+        if asked.policy == "retrained":
+            self.form = closed_form(model) if closed is None else closed
+        self.every = self.form is None and asked.policy == "retrained"
+        self.every &= space.realistic is None and number_of_treatments(space) <= asked.trainings
+        self.box, self.told = self._open()
         options: dict[str, Any] = {
             "beta": asked.beta, "own": own, "exclude_seen": asked.exclude_seen
         }  # fmt: skip
         self.frozen = FrozenOutcome(model, space.history, asked.k, **options)
-        self.outcome: FrozenOutcome | RetrainedOutcome = self.frozen
-        if asked.policy == "retrained":
+        self.outcome: FrozenOutcome | RetrainedOutcome | UpdatedOutcome = self.frozen
+        self.chooser: _Remembered | None = None
+        if self.form is not None and not asked.confirm:
+            self.outcome = UpdatedOutcome(self.box, model, space.history, asked.k, **options)
+        elif asked.policy == "retrained":
             data: Interactions = model.interactions
-            self.outcome = RetrainedOutcome(model, data, space.history, asked.k, **options)
-        self.remembered = _Remembered(self.outcome)
-        scores = self.box.scores([space.history])
-        self.today = Objective((0,), asked.k, None, asked.exclude_seen).masked(
-            scores, [space.history]
-        )[0]
-        self.shown = np.argsort(-self.today, kind="stable").astype(np.int32)
-        finite = self.today[np.isfinite(self.today)]
-        self._spread = max(float(np.ptp(finite)) if len(finite) else 1.0, 1e-6)
+            seeded = any(f.name == "seed" for f in fields(model))  # type: ignore[arg-type]
+            options["baselines"] = {} if baselines is None else baselines
 
-    def _open(self, closed: ClosedForm | None) -> tuple[WhiteBox, bool]:
+            def trained(seeds: tuple[int, ...]) -> RetrainedOutcome:
+                options["seeds"] = seeds if seeded else ()
+                return RetrainedOutcome(model, data, space.history, asked.k, **options)
+
+            self.outcome = trained(asked.seeds)
+            if asked.choosing and seeded:
+                self.chooser = _Remembered(trained(asked.choosing))
+        self.remembered = _Remembered(self.outcome)
+
+    @cached_property
+    def today(self) -> NDArray[np.float64]:
+        """Today's scores of all items by the box, -inf for what cannot be listed."""
+        objective = Objective((0,), self.asked.k, None, self.asked.exclude_seen)
+        scores = self.box.scores([self.space.history])
+        found: NDArray[np.float64] = objective.masked(scores, [self.space.history])[0]
+        return found
+
+    @cached_property
+    def _spread(self) -> float:
+        finite = self.today[np.isfinite(self.today)]
+        return max(float(np.ptp(finite)) if len(finite) else 1.0, 1e-6)
+
+    @property
+    def _near(self) -> float:
+        """How near to the list rounding decides; 0 where scores are those of training."""
+        exact = self.form is not None and not self.form.close
+        return 0.0 if exact else _NEAR * self._spread
+
+    def _open(self) -> tuple[WhiteBox, bool]:
         """Return the box that is searched, and whether it tells what the policy asked for shows."""
         if self.asked.policy == "frozen":
             return open_box(self.model, self.own), True
-        form = closed_form(self.model) if closed is None else closed
-        if form is not None:
-            return form.box(self.own), True
-        if number_of_treatments(self.space) <= self.asked.trainings:
-            return TrainedBox(self.model, self.own), True
+        if self.form is not None:
+            return self.form.box(self.own), True
+        if isinstance(self.model, BPR):  # it has no frozen policy to be searched
+            return TrainedBox(self.model, self.own), False
         return open_box(self.model, self.own), False
 
     def run(self, wanted: Sequence[tuple[int, ...]]) -> list[Reach]:
         plain = all(len(group) == 1 for group in wanted) and self.asked.exclude_seen
+        if self.every:
+            return [self._enumerated(group) for group in wanted]
         if plain and self.space.budget <= 1:
+            if self.asked.policy == "retrained":
+                return self._retrained([group[0] for group in wanted])
             shared = single_reach(
                 self.box, self.space, k=self.asked.k, beta=self.asked.beta,
                 shown=self._list_of(self.space.history),
             )  # fmt: skip
             return [self._from_singles(group[0], shared) for group in wanted]
         return [self._searched(group) for group in wanted]
+
+    def _enumerated(self, group: tuple[int, ...]) -> Reach:
+        """Train for every treatment."""
+        space = self.space.without_rating(group)
+        every = [t for t in treatments(self.space) if not space.faults(t)]
+        return self._settle(group, every, every, None, None, "all treatments, trained for", True)
+
+    def _retrained(self, targets: list[int]) -> list[Reach]:
+        """Evaluate single edits by exact updates, or choose candidates that are trained for."""
+        asked, space = self.asked, self.space
+        if space.budget == 0:
+            space = replace(space, editable=np.empty(0, np.int32))
+        shown = self._list_of(space.history)
+        codes, beta = np.array(targets, np.int64), asked.beta or 0.0
+        if self.form is not None:
+            found = self.form.single_edits(
+                space, self.own, codes, k=asked.k, beta=beta, shown=shown
+            )
+            return [self._updated(place, target, found) for place, target in enumerate(targets)]
+        solver = f"{asked.verify} candidates of the frozen model, trained for"
+        if isinstance(self.model, BPR):
+            solver = f"{asked.verify} random candidates, trained for"
+            singles = space.singles(shown=shown)
+            rng = np.random.default_rng(0)
+            some = rng.permutation(len(singles))
+        else:
+            found = settled_edits(self.box, space, codes, k=asked.k, beta=beta, shown=shown)
+            singles = found.singles
+        reaches = []
+        for place, target in enumerate(targets):
+            if self.space.history.value(target) is None:
+                may = singles.items != target
+            else:  # only taking the rating back can bring the target into the list
+                may = (singles.items == target) & np.isnan(singles.after)
+            if isinstance(self.model, BPR):
+                order = some.tolist()
+            else:
+                first = [found.margin_edit[place]] if beta == 0 else found.promising[place].tolist()
+                order = [int(i) for i in (*first, found.margin_edit[place]) if i >= 0]
+            order = [i for i in order if may[i]]
+            edits: list[Edits] = [(singles.edit(i),) for i in order[: asked.verify]]
+            reach = self._settle((target,), edits, edits, None, None, solver, False)
+            if not isinstance(self.model, BPR) and beta > 0:
+                both = float(np.exp(found.today[place])), float(np.exp(found.best[place]))
+                reach = replace(reach, frozen=both)
+            reaches.append(reach)
+        return reaches
+
+    def _updated(self, place: int, target: int, found: SingleEdits) -> Reach:
+        """Return what exact updates say of a target, compared with training where it is asked."""
+        asked, near = self.asked, self._near
+        margin = float(found.margin[place])
+        best = float(np.exp(found.best[place])) if asked.beta is not None else None
+        drawn, nearest = found.edits(int(found.edit[place])), found.edits(
+            int(found.margin_edit[place])
+        )  # fmt: skip
+        solver = "all single edits, by exact updates"
+        if asked.confirm:
+            listed = [nearest] if margin >= -near and nearest else []
+            return self._settle(
+                (target,), listed, [drawn] if drawn else [], 1.0 if margin >= -near else 0.0, best,
+                solver, True, [nearest] if nearest else [],
+            )  # fmt: skip
+        about: dict[str, Any] = {
+            "budget": self.space.budget, "policy": "retrained", "seeks": "greatest",
+            "solver": solver, "queries": 0,
+        }  # fmt: skip
+        now = float(found.margin_today[place] >= 0)
+        attained = max(now, float(margin >= (near if near else 0.0)))
+        witness = nearest if attained > now else ()
+        in_list: Bracket[Edits] = Bracket(
+            attained=attained, bound=max(attained, float(margin >= -near)), today=now,
+            witness=witness, cost=len(witness), **about,
+        )  # fmt: skip
+        probability = None
+        if best is not None:
+            today = float(np.exp(found.today[place]))
+            probability = Bracket(
+                attained=best, bound=best, today=today, witness=drawn, cost=len(drawn), **about
+            )
+        notes = self._notes(self.space, (target,))
+        return Reach((target,), in_list, probability, None, None, notes, self._why(in_list))
 
     def _list_of(self, history: History) -> NDArray[np.int32] | None:
         if self.space.realistic is None:
@@ -226,7 +369,7 @@ class _Search:
             return [] if index < 0 else [(shared.singles.edit(index),)]
 
         margin = float(shared.margin[target])
-        near = _NEAR * self._spread
+        near = self._near
         bound: float | None = 1.0 if margin >= -near else 0.0
         nearest = edits(int(shared.margin_edit[target]))
         listed = nearest if margin >= -near else []
@@ -296,7 +439,7 @@ class _Search:
         inside: float | None = 0.0
         total: float | None = 0.0 if self.asked.beta is not None else None
         lost = space.budget if "add" in space.kinds else 0
-        others = np.setdiff1d(self.shown[np.isfinite(self.today[self.shown])], group, True)
+        others = np.setdiff1d(np.flatnonzero(np.isfinite(self.today)), group, True)
         order = others[np.argsort(-self.today[others], kind="stable")].astype(np.int64)
         rivals = order[: max(_RIVALS, self.asked.k + lost + 10)]
         if not self.asked.exclude_seen:
@@ -336,34 +479,67 @@ class _Search:
         candidates = [c for c in candidates if not realistic_faults(shows, space, c)]
         if not self.told:
             bound = most = None
+        agreed: list[bool] = []
 
-        def bracket(functional: Functional[Outcome], limit: float | None) -> Bracket[Edits]:
+        def bracket(
+            functional: Functional[Outcome], limit: float | None, some: list[Edits]
+        ) -> Bracket[Edits]:
+            if self.chooser is not None and some:
+                chosen = Recipe("reachability", space, self.chooser, functional)
+                witness = chosen.best(some, solver=solver).witness
+                some = [witness] if witness else []
             recipe: Recipe[Edits, Outcome] = Recipe("reachability", space, outcome, functional)
-            found = recipe.best(candidates, solver=solver)
+            found = recipe.best(some, solver=solver)
+            if self.every and self.chooser is None:
+                return replace(found, bound=found.attained)
             if limit is None:
                 return found
             # An enumeration that the real recommender confirms is exact up to its rounding.
             close = abs(limit - found.attained) <= _NEAR * max(limit, 1e-6) + 1e-9
+            if self.form is not None and complete:
+                rounding = isinstance(functional, InTopK) and self.form.close
+                agreed.append(close or rounding)
+            if not close and (found.attained > limit or (agreed and not agreed[-1])):
+                # The recommender does not do what its white box says: nothing is proved.
+                return replace(found, bound=1.0 if found.attained >= 1 else None)
             settled = found.attained if close and (complete or found.attained > limit) else limit
             return replace(found, bound=settled)
 
         outcome = self.remembered
-        in_list = bracket(InTopK(group, asked.k), bound)
+        in_list = bracket(InTopK(group, asked.k), bound, candidates)
         probability = None
         if asked.beta is not None:
-            probability = bracket(ProbabilityOf(group), most)
-        ranks = [self._rank(self.space.history, group)]
-        ranks += [self._rank(self.space.history.after(c), group) for c in [*candidates, *nearest]]
-        known = [rank for rank in ranks if rank is not None]
+            probability = bracket(ProbabilityOf(group), most, candidates)
+        rank_today = rank_best = None
+        if not self.every and not isinstance(self.model, BPR):
+            histories = [self.space.history.after(c) for c in [(), *candidates, *nearest]]
+            ranks = [self._rank(history, group) for history in histories]
+            rank_today = ranks[0]
+            rank_best = min((rank for rank in ranks if rank is not None), default=None)
         return Reach(
             group,
             in_list,
             probability,
-            ranks[0],
-            min(known, default=None),
+            rank_today,
+            rank_best,
             self._notes(space, group),
             self._why(in_list),
+            all(agreed) if agreed else None,
+            self._gain(in_list if probability is None else probability, group),
         )
+
+    def _gain(self, found: Bracket[Edits], group: tuple[int, ...]) -> tuple[float, float] | None:
+        """Return the interval of what the witness wins, over the seeds of training."""
+        functional: Functional[Outcome] = InTopK(group, self.asked.k)
+        if self.asked.beta is not None:
+            functional = ProbabilityOf(group)
+        before, after = self.remembered.after([(), found.witness])
+        if not before.draws:
+            return None
+        values = [
+            np.array([functional.value(one, one) for one in side.draws]) for side in (before, after)
+        ]
+        return paired_interval(*values, shares=self.asked.beta is None)
 
     def _why(self, found: Bracket[Edits]) -> str:
         if found.reaches(1.0) is not None:
@@ -388,7 +564,7 @@ class _Search:
 class _Remembered:
     """An outcome that is not asked twice for the same treatment."""
 
-    def __init__(self, outcome: FrozenOutcome | RetrainedOutcome) -> None:
+    def __init__(self, outcome: FrozenOutcome | RetrainedOutcome | UpdatedOutcome) -> None:
         self._outcome = outcome
         self._known: dict[Edits, Outcome] = {}
 
@@ -404,6 +580,34 @@ class _Remembered:
         new = [t for t in dict.fromkeys(treatments) if t not in self._known]
         self._known.update(zip(new, self._outcome.after(new), strict=True))
         return [self._known[t] for t in treatments]
+
+
+def paired_interval(
+    before: NDArray[np.float64], after: NDArray[np.float64], *, shares: bool, level: float = 0.95
+) -> tuple[float, float]:
+    """Return an interval of the mean of ``after - before``, paired.
+
+    Student's t; for values of 0 and 1 (`shares`), exact binomial limits of how often a value rises
+    and how often it falls, each at half the error, so that the difference holds at the level.
+
+    Examples
+    --------
+    >>> low, high = paired_interval(np.zeros(10), np.ones(10), shares=True)
+    >>> round(low, 2), high
+    (0.29, 1.0)
+    """
+    apart, n = after - before, len(before)
+    if not shares:
+        error = float(apart.std(ddof=1)) / np.sqrt(n) * float(stdtrit(n - 1, (1 + level) / 2))
+        return float(apart.mean()) - error, float(apart.mean()) + error
+    tail = (1 - level) / 4
+    limits = []
+    for count in (int((apart > 0).sum()), int((apart < 0).sum())):
+        low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
+        high = float(betaincinv(count + 1, n - count, 1 - tail)) if count < n else 1.0
+        limits.append((low, high))
+    (up_low, up_high), (down_low, down_high) = limits
+    return max(-1.0, up_low - down_high), min(1.0, up_high - down_low)
 
 
 # All single edits of a history at once: what each item can reach by one of them, exactly.

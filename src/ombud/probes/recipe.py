@@ -27,6 +27,9 @@ Policy = Literal["frozen", "retrained"]
 Chance = Literal["none", "policy", "training", "service"]
 """Where randomness comes from: sampling of the policy, seed of training, a changing service."""
 
+Status = Literal["proved", "searched", "undecided"]
+"""How an optimum is known."""
+
 _T = TypeVar("_T")
 _Y = TypeVar("_Y")
 _Treated = TypeVar("_Treated", contravariant=True)
@@ -46,10 +49,13 @@ class Outcome:
         Codes of the list, best first; -1 where it has ended.
     probabilities
         The probability of each item of the catalogue to be shown first, where it is known.
+    draws
+        The outcomes of several trainings, of which this one is the mean.
     """
 
     items: NDArray[np.int32]
     probabilities: NDArray[np.float64] | None = None
+    draws: tuple[Outcome, ...] = ()
 
 
 class TreatmentSpace(Protocol[_T]):
@@ -152,6 +158,18 @@ class Bracket(Generic[_T]):
         if self.bound is None:
             return False
         return abs(self.bound - self.attained) <= 1e-6 * max(1.0, abs(self.attained))
+
+    @property
+    def status(self) -> Status:
+        """Return how the optimum is known.
+
+        *proved*: the bounds meet; *searched*: a treatment was found that is better than none;
+        *undecided*: none was found, and no bound excludes one.
+        """
+        if self.exact:
+            return "proved"
+        sign = 1 if self.seeks == "greatest" else -1
+        return "searched" if sign * (self.attained - self.today) > _SAME else "undecided"
 
     def reaches(self, threshold: float) -> bool | None:
         """Return whether the optimum is at least as good as a threshold; None when undecided."""

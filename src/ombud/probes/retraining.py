@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -12,12 +13,23 @@ from numpy.typing import NDArray
 
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
+from ombud.probes.distances import first_lists
 from ombud.probes.influence import masked, sharpness
 from ombud.probes.models import influence_of
+from ombud.probes.models.ease import EaseInfluence
 from ombud.probes.others import SwapKind, UserSwap, swapped
 from ombud.probes.recipe import Policy
-from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show
+from ombud.probes.training import (
+    Change,
+    ModelTrainer,
+    ProbabilityChange,
+    Shown,
+    Trainer,
+    compare_all,
+    show,
+)
 from ombud.systems.recommenders.bpr import BPR
+from ombud.systems.recommenders.ease import EASE
 from ombud.systems.recommenders.factors import FactorModel
 
 Floats = NDArray[np.float64]
@@ -134,8 +146,10 @@ class Retraining:
         self.original, self.slots = interactions, slots
         self.data = swapped(interactions, None, slots=slots)
         self.queries = 0
-        self.bases = [self._train(self.data, seed) for seed in plan.seeds]
+        self.bases = [self._base(seed) for seed in plan.seeds]
         self.influence = influence_of(self.bases[0])
+        # Training EASE takes a matrix of items x items each time; its formula is exact.
+        self.formula = self.influence if isinstance(self.influence, EaseInfluence) else None
         self.score_change = self._score_change()
         self.shown = [self._show(base) for base in self.bases]
         self.deterministic = self._check_repeats()
@@ -158,11 +172,22 @@ class Retraining:
             self.changes = [*self.changes, change]
         return change
 
+    def _base(self, seed: int) -> Any:
+        """Return the model trained on the data as they are; one without a seed is trained."""
+        trainer = self.trainer
+        if isinstance(trainer, ModelTrainer) and isinstance(trainer.model, EASE) and not self.slots:
+            with suppress(AuditedSystemError):  # it was not trained
+                if trainer.model.interactions is self.original:
+                    return trainer.model
+        return self._train(self.data, seed)
+
     def _train(self, data: Interactions, seed: int) -> Any:
         self.queries += 1
         return self.trainer.train(data, seed)
 
     def _show(self, recommender: Any) -> Shown:
+        if self.formula is not None:
+            return self._by_formula(None)
         needs = any(change.needs_scores for change in self.changes)
         return show(
             recommender, self.data, self.rows, self.plan.k, scores=needs, repeats=self.plan.repeats
@@ -173,6 +198,8 @@ class Retraining:
 
         A system that is asked repeatedly may be random: then frequencies are compared.
         """
+        if self.formula is not None:
+            return True
         again = self._show(self._train(self.data, self.plan.seeds[0]))
         same = bool(np.array_equal(again.lists, self.shown[0].lists))
         if not same and self.plan.repeats == 1:
@@ -218,8 +245,13 @@ class Retraining:
         return {name: np.array(values, np.float64) for name, values in told.items()}
 
     def _trained_for(self, swap: UserSwap) -> dict[str, Floats]:
-        per_seed = []
-        for seed, base, control in zip(self.plan.seeds, self.bases, self.controls, strict=True):
+        per_seed: list[dict[str, Floats]] = []
+        if self.formula is not None:
+            after = self._by_formula(swap)
+            per_seed = [compare_all(self.changes, control, after) for control in self.controls]
+        for seed, base, control in (
+            () if per_seed else zip(self.plan.seeds, self.bases, self.controls, strict=True)
+        ):
             if self.warm:
                 model = self._continued(base, swap)
             else:
@@ -231,6 +263,17 @@ class Retraining:
             name: np.where(own, np.nan, np.mean([one[name] for one in per_seed], axis=0))
             for name in per_seed[0]
         }
+
+    def _by_formula(self, swap: UserSwap | None) -> Shown:
+        """Return what targets are shown, after a swap, by the exact formula of the model."""
+        assert self.formula is not None
+        prepared = None if swap is None else self.formula.prepare([swap])
+        found = []
+        for row in self.rows.tolist():
+            after = self.formula.today(row) if prepared is None else prepared.scores(row)[0]
+            found.append(masked(after.astype(np.float32), self.data, row))
+        scores = np.array(found)
+        return Shown(first_lists(scores, self.plan.k), scores)
 
     def noise(self, kind: str, run: int) -> dict[str, Floats]:
         """Return the distances between two trainings on the same data."""

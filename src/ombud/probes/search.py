@@ -151,7 +151,8 @@ def number_of_treatments(space: EditSpace) -> int:
     return sum(comb(count, b) for b in range(space.budget + 1))
 
 
-def _treatments(space: EditSpace) -> Iterator[Edits]:
+def treatments(space: EditSpace) -> Iterator[Edits]:
+    """Yield every treatment within the budget."""
     singles = space.singles()
     edits = [singles.edit(i) for i in range(len(singles))]
     for count in range(space.budget + 1):
@@ -189,7 +190,7 @@ def exhaustive(
             del level[8:]
         portion.clear()
 
-    for edits in _treatments(space):
+    for edits in treatments(space):
         portion.append(edits)
         tried += 1
         if len(portion) == _PORTION:

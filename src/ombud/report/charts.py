@@ -338,12 +338,16 @@ _PER_LINE = 2
 
 @dataclass(frozen=True)
 class Line:
-    """A line of one series: points, and a band around it as (x, low, high)."""
+    """A line of one series: points, and a band around it as (x, low, high).
+
+    With `cloud` the points are dots without a line, many in little space.
+    """
 
     name: str
     points: Sequence[tuple[float, float]]
     band: Sequence[tuple[float, float, float]] = ()
     steps: bool = False
+    cloud: bool = False
 
 
 @dataclass(frozen=True)
@@ -586,6 +590,10 @@ def _line(line: Line, place: int, at: Place) -> Iterable[str]:
         lower = [at(px, low) for px, low, _ in reversed(line.band)]
         yield f'<path d="{_path([*upper, *lower])}Z" class="a{place} band"/>'
     points = [at(*point) for point in line.points]
+    if line.cloud:
+        path = "".join(f"M{px:.1f} {py:.1f}h0" for px, py in points)
+        yield f'<path d="{path}" class="s{place} cloud"/>'
+        return
     if line.steps:
         points = [p for a, b in zip(points, points[1:], strict=False) for p in (a, (b[0], a[1]))]
     if points:

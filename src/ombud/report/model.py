@@ -7,7 +7,7 @@ the app all print the same `Verdict`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -184,7 +184,8 @@ class Family:
     harmful: int  # How many are significant in a direction that counts
     harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
-    reversible: int = 0  # How many of those unlabeled items could reverse
+    reversible: int = 0  # How many of those unlabeled items, or errors of labels, could reverse
+    culprit: str = "Unlabeled items"  # What could
 
     def number(self, *statuses: Status) -> int:
         """Return how many comparisons have one of these statuses."""
@@ -219,7 +220,7 @@ class Family:
                 f"not by more than the smallest effect that matters.{few}"
             )
         if self.reversible:
-            lost = f"Unlabeled items could reverse {self.reversible} of these"
+            lost = f"{self.culprit} could reverse {self.reversible} of these"
             few = f" {lost}, which are therefore not findings.{few}"
         return f"{text} after correction for multiple testing.{few}"
 
@@ -286,6 +287,7 @@ class Verdict:
     changes: tuple[Text, ...]
     following: Text
     effects: tuple[Text, ...] = ()
+    in_short: tuple[Text, ...] = ()  # The main results, one sentence each
     per: str = "System"  # What a line of the summary is about
 
     def name_of(self, finding: Finding) -> str:
@@ -305,6 +307,7 @@ class Verdict:
             "could_change": [plain(text) for text in self.changes],
             "next": plain(self.following),
             "rerankers": [plain(text) for text in self.effects],
+            **({"in_short": [plain(t) for t in self.in_short]} if self.in_short else {}),
             "comparisons": {
                 "tested": self.family.tested,
                 "harmful": self.family.harmful,
@@ -413,6 +416,7 @@ class Chart:
     caption: str
     alt: str
     panels: tuple[str, ...]
+    single_users: bool = False  # Whether it shows users one by one; a public report leaves it out
 
 
 @dataclass(frozen=True)
@@ -458,6 +462,21 @@ class Page:
     notices: Sequence[str] = ()  # Below the first answer: input that does not fit
     # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
+
+    def for_everyone(self) -> Page:
+        """Return the page without charts that show users one by one."""
+        return replace(
+            self,
+            sections=[
+                replace(
+                    s,
+                    blocks=tuple(
+                        b for b in s.blocks if not (isinstance(b, Chart) and b.single_users)
+                    ),
+                )
+                for s in self.sections
+            ],
+        )
 
     @property
     def verdict(self) -> Verdict | None:

@@ -79,7 +79,7 @@ def plain(result: Result) -> tuple[list[Any], dict[str, Any]]:
         e["note"] = e["note"].split("; ")[0]
     tables = {name: frame.to_dicts() for name, frame in result.tables.items()}
     tables["counterfactual-cost"] = [
-        row for row in tables["counterfactual-cost"] if row["part"] != "reach by asking"
+        row for row in tables["counterfactual-cost"] if row["part"] != "reach through lists alone"
     ]
     return estimates, tables
 
@@ -102,7 +102,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     noted(Attainable, "of", lambda self, args: "attainable")
     noted(Escape, "of", lambda self, args: "escape")
     noted(DriftIn, "of", lambda self, args: "drift-in")
-    noted(Retraining, "_trained_for", lambda self, args: args[0].rows)
+    noted(Retraining, "_trained_for", lambda self, args: (args[0].kind, args[0].rows))
     noted(Retraining, "_noise", lambda self, args: args)
     return calls
 

@@ -14,9 +14,9 @@ from ombud.errors import PlanError
 from ombud.systems.moderators.anthropic import AnthropicMessages
 from ombud.systems.moderators.google import GoogleModerateText
 from ombud.systems.moderators.http import HttpModerator
-from ombud.systems.moderators.llama_guard import LlamaGuard
 from ombud.systems.moderators.openai import MODERATION_007, OpenAIModeration
 from ombud.systems.moderators.perspective import Perspective
+from ombud.systems.moderators.policy import LlamaGuard
 
 
 def test_google_counts_all_sixteen_categories() -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 from ombud.errors import AuditedSystemError
 from ombud.probes.influence import Influence
-from ombud.probes.models.base import WhiteBox
+from ombud.probes.models.base import ClosedForm, ModelBox, WhiteBox
+from ombud.probes.models.ease import EaseInfluence, EaseUpdate, LinearBox
 from ombud.probes.models.factors import ExplicitInfluence, FactorBox, ImplicitInfluence
-from ombud.probes.models.linear import EaseInfluence, LinearBox, PopularInfluence
-from ombud.probes.models.neighbours import ItemBox, ItemKNNInfluence, ModelBox, UserKNNInfluence
+from ombud.probes.models.item_knn import ItemBox, ItemKNNInfluence, ItemUpdate
+from ombud.probes.models.popular import PopularInfluence
+from ombud.probes.models.user_knn import UserKNNInfluence, UserUpdate
 from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
 from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.ease import EASE
@@ -44,6 +46,21 @@ def open_box(model: Model, own: int = -1) -> WhiteBox:
             "does not exist, ask about policy 'retrained'"
         )
     return ModelBox(model, own)
+
+
+def closed_form(model: Model) -> ClosedForm | None:
+    """Return what tells the scores of a retrained model exactly; None where only training does.
+
+    For `EASE` this inverts a matrix of items x items: make it once for all people. Factor models
+    are trained by iterations, whose end no formula gives.
+    """
+    if isinstance(model, UserKNN):
+        return UserUpdate(model)
+    if isinstance(model, EASE):
+        return EaseUpdate(model)
+    if isinstance(model, ItemKNN):
+        return ItemUpdate(model)
+    return None
 
 
 def influence_of(model: Any) -> Influence | None:

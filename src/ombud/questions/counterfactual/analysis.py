@@ -22,7 +22,7 @@ from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.models import open_box
 from ombud.probes.outcomes import FrozenOutcome
 from ombud.probes.summaries import attainable_summary
-from ombud.questions.counterfactual.black_box import black_box_reach
+from ombud.questions.counterfactual.black_box import query_lists
 from ombud.questions.counterfactual.checkpoint import (
     WHERE,
     Checkpoint,
@@ -45,6 +45,7 @@ from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion
 from ombud.stats.bootstrap.resample import estimate
+from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.model import Model
 
 
@@ -53,9 +54,10 @@ class Counterfactual(CounterfactualOptions, Analysis):
     """Ask the systems what they would show if people, or other people's data, were different.
 
     The budget is stated: so many users, targets, edits and trainings, queries to a black box
-    counted. What is spent is in the table ``counterfactual-cost``. Reach, escape and drift-in
-    hold the model fixed (policy *frozen*); some of the edits found are checked after retraining.
-    Stability is measured under policy *retrained*.
+    counted. What is spent is in the table ``counterfactual-cost``. Reach and stability are about
+    models that are trained again (policy *retrained*); reach of sets, escape, drift-in and, if
+    asked for, reach of deployed models hold the model fixed (policy *frozen*), and some of the
+    edits found are checked after retraining.
     """
 
     asks_systems: ClassVar[bool] = True
@@ -101,7 +103,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
             permitted = options.pop("fields", {})
             service = HttpHistorySystem(**options)
             fields = Fields(asked.interactions.items, permitted) if permitted else None
-            whole.add(black_box_reach(self, name, service, asked, settings, context.folder, fields))
+            whole.add(query_lists(self, name, service, asked, labels, context, fields))
         context.progress(len(models), len(models), "Querying: done")
         return AnalysisResult(
             tuple(whole.estimates),
@@ -131,8 +133,17 @@ class Counterfactual(CounterfactualOptions, Analysis):
             inner = mine.within(what)
             part.add(part_from_json(mine(("part", what), lambda: part_to_json(find(inner)))))
 
+        # BPR cannot take in a history, but it can be trained on one.
+        askable = not checked.reason or isinstance(model, BPR)
+        if "reach" in self.parts and self.retrained_users != 0 and askable:
+            add(
+                "retrained",
+                lambda k: estimate_retrained_reach(
+                    self, name, model, asked, settings, k, context.progress
+                ),
+            )
         if checked.reason:
-            reason = f"reach and escape are not asked: {checked.reason}"
+            reason = f"frozen reach and escape are not asked: {checked.reason}"
             total = len(context.systems)
             part.exclusions.append(
                 Exclusion(WHERE, "systems", 1, reason, total, "not-frozen", name)
@@ -144,18 +155,12 @@ class Counterfactual(CounterfactualOptions, Analysis):
                         "counterfactual-lists", system=name, person=person, rank=rank, item=title
                     )
             if "reach" in self.parts:
-                add("reach", lambda k: estimate_reach(self, name, model, asked, settings, k))
-                if self.retrained_users:
-                    add(
-                        "retrained",
-                        lambda k: estimate_retrained_reach(self, name, model, asked, settings, k),
-                    )
+                if self.frozen:
+                    add("reach", lambda k: estimate_reach(self, name, model, asked, settings, k))
                 if self.sets:
                     add("sets", lambda k: estimate_set_reach(self, name, model, asked, settings, k))
             if name in self.black_box:
-                part.add(
-                    black_box_reach(self, name, AskedModel(model), asked, settings, context.folder)
-                )
+                part.add(query_lists(self, name, AskedModel(model), asked, labels, context))
             ways = [one for one in self.parts if one in ("escape", "drift-in")]
             if ways:
                 add(

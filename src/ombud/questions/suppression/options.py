@@ -24,8 +24,9 @@ class SuppressionOptions(Options):
 
     mode: TagMode = "whole-word"
     """How terms are matched: ``whole-word``, or ``published`` as the code of the paper matches."""
-    terms: str = "terms-identity@1"
-    """The term list, one of those that ombud ships."""
+    terms: str = ""
+    """The term list, one of those that ombud ships; by default ``terms-identity@2``, and
+    ``terms-identity@1`` where terms are matched as in the paper."""
     path: Path | str = ""
     """A file with your own terms, used instead of `terms`."""
     groups: Literal["given", "tagged"] = "given"

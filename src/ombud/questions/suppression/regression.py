@@ -384,7 +384,7 @@ def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Co
     The data has texts; its groups are used where it has some, and tagged otherwise.
     """
     texts: Texts = data.need("texts", "a regression")
-    tags = tags_of(data, terms_of(terms, path), mode)
+    tags = tags_of(data, terms_of(terms, path, mode), mode)
     names, columns = ["constant"], [np.ones(len(texts))]
     if data.text_groups is None:
         groups, members = tags.groups, tags.membership

@@ -32,6 +32,7 @@ from ombud.report.show import (
     stored_cell,
 )
 from ombud.stats.estimate import Estimate
+from ombud.text.identity import default_terms
 from ombud.text.tagging import STATED
 
 NO_DECISIONS = "no-decisions"
@@ -278,11 +279,12 @@ def _poor(context: Context) -> Sequence[Text]:
     where = "the texts whose groups are stated"
     found = [(e.group, e.value or 0.0) for e in recalls if (e.value or 0.0) < POOR]
     options = context.result.plan.options
+    mode = str(options.get("mode", "whole-word"))
     # Measured on templates of five words, where the published code misses the last one, a recall
     # says nothing about its recall on real texts.
-    if not recalls and options.get("mode") != "published":
-        terms = "" if options.get("path") else str(options.get("terms", "terms-identity@1"))
-        low = measured_quality(terms, str(options.get("mode", "whole-word")))
+    if not recalls and mode != "published":
+        terms = "" if options.get("path") else str(options.get("terms") or default_terms(mode))
+        low = measured_quality(terms, mode)
         low = low.filter(low["recall"] < POOR)
         where = "Jigsaw\u2019s sentence templates"
         found = list(zip(low["group"].to_list(), low["recall"].to_list(), strict=True))
@@ -675,6 +677,9 @@ def suppression() -> Question:
         "run the audit again.",
         words=_words,
         tautologies=_uncounted,
-        applies=lambda context: bool(context.find(*ABOUT)),
+        # What changes with a new moderator has a question of its own where nothing else is asked.
+        applies=lambda context: (
+            context.result.plan.preset != "migration" and bool(context.find(*ABOUT))
+        ),
         sections=SECTIONS,
     )

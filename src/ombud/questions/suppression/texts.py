@@ -169,9 +169,11 @@ class TagCounts(Options, Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each group."""
         data = context.data
-        listed = terms_of(self.terms, self.path)
-        whole, published = (tags_of(data, listed, m, self.punctuation) for m in _MODES)
-        differences = whole.compare(published)
+        # Without a list of the plan's, each way of matching has its own: compare what both name.
+        whole, published = (
+            tags_of(data, terms_of(self.terms, self.path, m), m, self.punctuation) for m in _MODES
+        )
+        differences = whole.compare(published.with_groups(whole.groups))
         table = pl.DataFrame(
             {
                 "group": [d.group for d in differences],
@@ -235,7 +237,7 @@ class TagValidation(Options, Analysis):
         stated = stated_texts(data)
         if data.text_groups is None or not stated.any():
             return AnalysisResult()
-        listed = terms_of(self.terms, self.path)
+        listed = terms_of(self.terms, self.path, self.mode)
         tags = tags_of(data, listed, self.mode)
         given = data.text_groups.aligned(texts.ids)
         same = [g for g in tags.groups if g in data.text_groups.names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import cast
 
@@ -15,8 +16,8 @@ from ombud.report.show import BlockTable, Entry, Notes, value_cell
 SHIFT = Select("popularity-shift/difference", exact=True)
 _TOP = 10
 _SMALL_P = 0.005
-_RATE = Scale(places=4)
-_MEASURES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
+_RATE = Scale(places=5)
+_MEASURES = {"precision": "Precision", "recall": "Recall", "f1": "F1", "rmse": "RMSE"}
 
 
 def common_labels(context: Context, most: int) -> list[str]:
@@ -59,29 +60,35 @@ def small_p_values(context: Context) -> Text | None:
     )
 
 
+_KEY = re.compile(rf"({EVERYONE}/)?(precision|recall|f1|rmse)(?:\((.*)\))?")
+
+
+def accuracy_keys(context: Context) -> dict[tuple[str, int], str]:
+    """Return the key of each measure at each list length: of everyone where that was measured."""
+    found: dict[tuple[str, int], str] = {}
+    for key, role in context.by_key:
+        matched = _KEY.fullmatch(key)
+        if matched is None or role != "overall":
+            continue
+        every, name, options = matched.groups()
+        length = re.search(r"\bk=(\d+)", options or "")
+        # A key has the options that are not the default, which is 10 recommendations.
+        place = (name, 0 if name == "rmse" else int(length[1]) if length else 10)
+        if every or place not in found:
+            found[place] = key
+    return found
+
+
 def _accuracy(context: Context, notes: Notes) -> Iterable[Entry]:
-    """Return precision, recall and F1, of everyone where they were measured, by list length."""
-    rmse = {e.system: e for e in context.find(*_rmse(context))}
-    infos = [i for i in context.result.metrics if i.spec.get("name") in _MEASURES]
+    """Return precision, recall, F1 and RMSE by list length, of everyone where measured."""
+    keys = accuracy_keys(context)
     for name, title in _MEASURES.items():
-        for info in sorted(
-            (i for i in infos if i.spec["name"] == name), key=lambda i: int(i.spec.get("k", 0))
-        ):
-            key = info.key or info.title
-            every = Select(f"{EVERYONE}/{key}", ("overall",), exact=True)
-            own = Select(key, ("overall",), exact=True)
-            found = context.find(every) or context.find(own)
+        for place in sorted(one for one in keys if one[0] == name):
+            found = context.find(Select(keys[place], ("overall",), exact=True))
             for e in sorted(found, key=lambda e: not context.is_reference(e.system)):
-                at = {"system": str(context.names.system(e.system)), "measure": title}
-                yield Entry(at | {"k": f"@k={info.spec.get('k')}"}, value_cell(e, _RATE, notes))
-    for system, e in rmse.items():
-        at = {"system": str(context.names.system(system)), "measure": "", "k": "RMSE"}
-        yield Entry(at, value_cell(e, _RATE, notes))
-
-
-def _rmse(context: Context) -> tuple[Select, ...]:
-    every = Select(f"{EVERYONE}/rmse", ("overall",), exact=True)
-    return (every,) if context.find(every) else (Select("rmse", ("overall",)),)
+                at = {"system": str(context.names.system(e.system))}
+                at |= {"measure": title, "k": f"@k={place[1]}"} if place[1] else {"k": title}
+                yield Entry(at, value_cell(e, _RATE, notes))
 
 
 TABLE_1 = BlockTable(
@@ -98,8 +105,9 @@ TABLE_2 = BlockTable(
     "warnings-table-2",
     "Table 2 of Kovacs et al.: precision, recall and F1 at several list lengths, and RMSE where a "
     "system predicts ratings, with confidence intervals, which the paper does not have. F1 is that "
-    "of the mean precision and the mean recall. Of all users with held-out interactions where the "
-    "plan says accuracy_users = \u201call\u201d, as in the paper; otherwise of the sample.",
+    "of the mean precision and the mean recall. Of all users with something held out where the "
+    "plan says accuracy_users = \u201call\u201d, as in the paper; otherwise of the sample. "
+    "The paper measures AO3 on 10% of the works (item_share).",
     rows=("set", "system"),
     columns=("measure", "k"),
     entries=_accuracy,

@@ -96,10 +96,18 @@ class HuggingFaceModerator(LocalModerator):
             matrix = np.column_stack([columns[label] for label in labels])
             chosen = [labels.index(label) for label in self.flagged]
             scores = combined(matrix, chosen, self.combine)
-        made = scored(ids, scores, self.threshold, columns, f"{self.model}@{self.revision}")
+        made = scored(ids, scores, self.threshold, columns, self._version)
         if self.threshold is None and tables:
             made = replace(made, outcomes=decide_by_labels(matrix, chosen))
         return made
+
+    @property
+    def _version(self) -> str:
+        """The model and its commit, as far as they are known: a branch is none."""
+        config = getattr(getattr(self._pipeline, "model", None), "config", None)
+        commit = getattr(config, "_commit_hash", None) or (self.revision if self.model else "")
+        model = self.model or getattr(config, "_name_or_path", "") or self.name
+        return f"{model}@{commit}" if commit else str(model)
 
     def _load(self) -> Callable[..., Any]:
         if not self.model:

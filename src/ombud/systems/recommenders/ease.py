@@ -66,7 +66,7 @@ class EASE(Model):
         gram = np.asfortranarray((matrix.T @ matrix).toarray())
         gram[np.diag_indices_from(gram)] += self.regularization
         progress(1, 3, "steps of the closed form")
-        inverse = _inverse_in_place(gram)
+        inverse = inverse_in_place(gram)
         progress(2, 3, "steps of the closed form")
         inverse /= -np.diag(inverse).copy()
         inverse[np.diag_indices_from(inverse)] = 0
@@ -102,7 +102,7 @@ class EASE(Model):
         return out
 
 
-def _inverse_in_place(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def inverse_in_place(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inverse of a positive definite matrix, in its own memory."""
     lower, fault = lapack.dpotrf(matrix, lower=True, overwrite_a=True, clean=False)
     if fault == 0:
