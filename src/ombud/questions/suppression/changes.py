@@ -204,7 +204,7 @@ class Migration(Options, Analysis):
         """Return the changes, the threshold, and which texts change sides."""
         data, settings = context.data, context.settings
         old, new, lost = self.pair(context)
-        # Types of label are a dimension of suppression; a change of moderators has one label a text.
+        # Types of label are a dimension of suppression; here each text has one label.
         texts: Texts = replace(data.need("texts", "migration"), types={})
         data = replace(data, texts=texts)
         truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
