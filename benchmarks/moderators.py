@@ -103,6 +103,7 @@ def main() -> None:
             figures["texts_per_second_echoed"] = rate
             figures["texts_per_cpu_second_echoed"] = n / cpu
             batched = OpenAIModeration(
+                model="omni-moderation-2024-09-26",
                 base_url=f"{address}/v1",
                 key_env="",
                 cache=Path(folder) / "openai.sqlite",

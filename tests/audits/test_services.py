@@ -24,6 +24,7 @@ from ombud.metrics import FalsePositiveRate
 from ombud.report import Report
 
 STUB = Path(__file__).parents[1] / "systems" / "moderators" / "stub_service.py"
+OMNI = "omni-moderation-2024-09-26"
 ROWS = ("fine", "zz", "peace", "hello", "good day", "welcome", *(f"text {n}" for n in range(6)))
 
 
@@ -46,7 +47,7 @@ def write_plan(folder: Path, stub: Any, run: str = "concurrency = 8", kind: str 
     about = {
         "http": f'base_url = "{stub.url}/plain"\nmoderates = true\n'
         'score_path = "score"\nthreshold = 0.5',
-        "openai-moderation": f'base_url = "{stub.url}/v1"\nkey_env = ""',
+        "openai-moderation": f'base_url = "{stub.url}/v1"\nkey_env = ""\nmodel = "{OMNI}"',
     }[kind]
     path = folder / "plan.toml"
     path.write_text(
@@ -162,8 +163,9 @@ def test_reasons_and_notes_stand_in_result_terminal_and_report(stub: Any, tmp_pa
     printed = invoke("run", plan, "--folder", tmp_path / "result").stdout
     result = Result.load(tmp_path / "result")
     why = [(e.count, e.of, e.reason) for e in result.exclusions if e.where == "our guard: answers"]
-    assert [(count, of) for count, of, _ in why] == [(1, 12), (1, 12), (0, 12)]
-    for (_, _, reason), words in zip(why, ("error: ", "unparseable: ", "note: "), strict=True):
+    assert [(count, of) for count, of, _ in why] == [(1, 12), (1, 12), (0, 12), (0, 12)]
+    begin = ("error: ", "unparseable: ", "note: ", "note: not all of 10 replies score the same")
+    for (_, _, reason), words in zip(why, begin, strict=True):
         assert reason.startswith(words)
         assert reason[:40] in " ".join(printed.split())
     assert "400" in why[0][2] and "brand/new" in why[2][2]

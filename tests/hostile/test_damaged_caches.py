@@ -111,7 +111,8 @@ def old_store(path: Path, truth: dict[Key, Call]) -> None:
 def test_an_old_cache_gets_checksums_and_keeps_its_replies(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     truth = {(hash_of(f"text {i}"), i % 2): reply(i) for i in range(650)}
-    truth[hash_of("flown"), 0] = Call(3, 1.0, None, None, None, None, None)  # type: ignore[arg-type]
+    nothing: Any = None
+    truth[hash_of("flown"), 0] = Call(3, 1.0, None, None, nothing, nothing, None)
     old_store(path, truth)
     for _ in range(2):
         with AnswerStore(path, "s", "1") as store:
@@ -211,8 +212,8 @@ def kept_titles(path: Path) -> list[Any]:
         return json.dumps({"item": item, "topicItemStats": stats, "more": "x" * 100}).encode()
 
     with closing(_open(path)) as db:
-        asker = _Asker(db, "http://127.0.0.1:9", "", RateLimit(None, None, float), print, 1, 0)
-        asker._ask = lambda path, params, about: (200, get(int(path)))  # type: ignore[method-assign]
+        asker: Any = _Asker(db, "http://127.0.0.1:9", "", RateLimit(None, None, float), print, 1, 0)
+        asker._ask = lambda path, params, about: (200, get(int(path)))
         return [asker.get("media", str(i), str(i), {}) for i in range(100, 180)]
 
 

@@ -37,7 +37,6 @@ LAZY = {
     "pyiceberg": "optional",
     "pyspark": "optional",
     "pytest": "optional: what is in ombud.testing runs in the tests of others",
-    "resiliparse": "optional",
     "resource": "optional: not on Windows",
     "safetensors": "optional",
     "scipy.cluster": "heavy",

@@ -148,8 +148,14 @@ def test_readers_of_replies_do_not_invent_decisions() -> None:
     assert half.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3
 
     def chooses(texts: list[str], **options: Any) -> Any:
-        return [[{"label": "a", "score": 0.3}, {"label": "b", "score": 0.3},
-                 {"label": "c", "score": 0.4}] for _ in texts]  # fmt: skip
+        return [
+            [
+                {"label": "a", "score": 0.3},
+                {"label": "b", "score": 0.3},
+                {"label": "c", "score": 0.4},
+            ]
+            for _ in texts
+        ]
 
     single = HuggingFaceModerator.from_pipeline(chooses, flagged=["a", "b"])
     assert single.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3

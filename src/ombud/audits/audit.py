@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import isclose
 from pathlib import Path
@@ -48,11 +49,12 @@ from ombud.data.groups import Grouping
 from ombud.data.recommendations import Recommendations
 from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError, ResultError
-from ombud.files import read_json
+from ombud.files import locked_folder, read_json
 from ombud.metrics.base import Metric, spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
+from ombud.metrics.engine.label_uncertainty import LABEL_DOUBT, label_doubt
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender, silent
 from ombud.systems.own import as_system, name_of
@@ -299,12 +301,26 @@ class Audit:
             for old in old_names(self.plan):
                 notice(old)
         self.backend.ready(notice)
+        with nullcontext() if folder is None else locked_folder(Path(folder)):
+            return self._run(folder, progress, notice, answers, repeats, started)
+
+    def _run(
+        self,
+        folder: Path | str | None,
+        progress: Progress | None,
+        notice: Callable[[str], None] | None,
+        answers: Answers | None,
+        repeats: Sequence[Answers],
+        started: str,
+    ) -> Result:
         store = None if folder is None else self.open(Path(folder), notice)
         run = Run(store, progress or notebook_bar() or silent, notice, answers, repeats)
         measured = self.backend.measure(run)
         result = Result(
             plan=self._as_plan(),
-            estimates=tuple(declare(list(measured.estimates), self.statistics.matters)),
+            estimates=tuple(
+                declare(self._doubted(list(measured.estimates)), self.statistics.matters)
+            ),
             metrics=tuple(measured.metrics),
             exclusions=tuple(measured.exclusions),
             card=measured.card,
@@ -314,6 +330,21 @@ class Audit:
         )
         result = in_families(result, registry.get("verdict", "families")(result))
         return result if store is None else store.finish(result)
+
+    def _doubted(self, estimates: list[Estimate]) -> list[Estimate]:
+        """Say of tests on a system's labels what its errors could do, where no metric has."""
+        labels = None if self.data is None else self.data.labels
+        if labels is None or labels.errors is None:
+            return estimates
+        withdrawn = labels.errors.transport == "calibration"
+        why = "the labels are not corrected (the correction by calibration is withdrawn)"
+        return [
+            e.replace(details={**e.details, LABEL_DOUBT: why if withdrawn else label_doubt(e)})
+            if e.label in labels.names and e.null is not None and e.value is not None
+            and (withdrawn or LABEL_DOUBT not in e.details)
+            else e
+            for e in estimates
+        ]  # fmt: skip
 
     def _provenance(self, started: str) -> dict[str, Any]:
         inputs, plan = self.backend.inputs(), self._as_plan()

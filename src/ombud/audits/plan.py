@@ -34,7 +34,7 @@ from ombud.data.labels import Unlabeled
 from ombud.data.lake import is_remote
 from ombud.data.tables import TABLES
 from ombud.errors import OmbudError, PlanError
-from ombud.files import is_plain_file
+from ombud.files import read_plain
 from ombud.metrics.base import Metric
 
 PLAN_SCHEMA = 1
@@ -207,6 +207,8 @@ class StatisticsPlan(_Strict):
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2, strict=True)
     """With fewer units there is no number, but the words "not enough data"."""
+    small_groups: Literal["merged", "listed"] = "merged"
+    """Whether reports merge groups of fewer users than ``minimum`` into one line, or list them."""
     matters: Matters = None
     """The smallest difference that matters; of all measures, or by the name of each."""
     unlabeled: UnlabeledPlan | None = None
@@ -422,12 +424,14 @@ class GateFile(_Expecting):
 _M = TypeVar("_M", bound=BaseModel)
 
 
+_LARGEST = 1 << 24
+"""Bytes of a plan or a gate."""
+
+
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file that a person wrote, with an error that says what it should be."""
-    if path.exists() and not is_plain_file(path) and not path.is_dir():
-        raise PlanError(f"{path} is not a regular file")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_plain(path, _LARGEST).decode("utf-8").replace("\r\n", "\n"))
     except FileNotFoundError:
         raise PlanError(f"there is no {what} {path}") from None
     except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8

@@ -102,6 +102,10 @@ COMMANDS = {
         "annotation:annotation",
         "Annotation projects: texts in, people invited, ratings and agreement out.",
     ),
+    "thresholds": CommandLine(
+        "thresholds:thresholds",
+        "Find the flagging threshold of each category in stored replies of OpenAI's moderation.",
+    ),
     "text": CommandLine(
         "text:app", "Find delicate texts in a corpus, score texts, and label items by their texts."
     ),

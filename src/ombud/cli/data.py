@@ -12,12 +12,13 @@ import typer
 
 from ombud import registry
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
     from ombud.data.card import Card
     from ombud.data.dataset import Dataset
+    from ombud.data.sources._build import Filter
 
 
 app = typer.Typer(
@@ -222,6 +223,12 @@ _MinimumOption = typer.Option(
 _PassesOption = typer.Option(
     min=0, help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
 )
+_ItemsOption = typer.Option(
+    "--minimum-items", min=0, help="The minimum for items, where it is another than for users."
+)
+_PublishedOption = typer.Option(
+    "--published", help="As the published code does: 3 passes, and for votes more than 75%."
+)
 _ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
 
 
@@ -263,7 +270,9 @@ def build_ml_ddd_folder(
         bool, typer.Option("--strict", help="More than the threshold, as in the published code.")
     ] = False,
     minimum: Annotated[int, _MinimumOption] = 3,
+    minimum_items: Annotated[int | None, _ItemsOption] = None,
     passes: Annotated[int, _PassesOption] = 0,
+    published: Annotated[bool, _PublishedOption] = False,
     replace: Annotated[bool, _ReplaceOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
@@ -273,15 +282,16 @@ def build_ml_ddd_folder(
     Example:
       ombud data build ml-ddd --movielens ml-25m.zip --votes ddd_dict.pkl --to ml-ddd
     """
-    from ombud.data.sources._build import Filter
     from ombud.data.sources.ml_ddd import build_ml_ddd
 
+    if published and threshold != 0.75:
+        raise PlanError("--published has a threshold of 0.75; give one or the other")
     data = build_ml_ddd(
         movielens,
         votes,
         threshold=threshold,
-        strict=strict,
-        keep=Filter(minimum, passes or None),
+        strict=strict or published,
+        keep=_filter(minimum, minimum_items, passes, published),
         scratch=_scratch(to, replace),
     )
     _write(data, to, replace, as_json)
@@ -294,7 +304,9 @@ def build_ao3_folder(
     interactions: Annotated[Path, typer.Option("--interactions", help="ao3_interaction_table.csv")],
     to: Annotated[Path, _ToOption],
     minimum: Annotated[int, _MinimumOption] = 3,
+    minimum_items: Annotated[int | None, _ItemsOption] = None,
     passes: Annotated[int, _PassesOption] = 0,
+    published: Annotated[bool, _PublishedOption] = False,
     replace: Annotated[bool, _ReplaceOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
@@ -305,10 +317,9 @@ def build_ao3_folder(
       ombud data build ao3 --sensitivity ao3_sensitivity_table.csv \\
         --interactions ao3_interaction_table.csv --to ao3
     """
-    from ombud.data.sources._build import Filter
     from ombud.data.sources.ao3 import build_ao3
 
-    keep = Filter(minimum, passes or None)
+    keep = _filter(minimum, minimum_items, passes, published)
     data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to, replace))
     _write(data, to, replace, as_json)
 
@@ -377,6 +388,41 @@ def build_tv_synopses_folder(
     _tell(card, write_built(table, card, to, replace=replace), as_json)
 
 
+def _filter(minimum: int, items: int | None, passes: int, published: bool) -> Filter:
+    from ombud.data.sources._build import Filter
+
+    if published and passes not in {0, 3}:
+        raise PlanError("--published makes 3 passes; give it or --passes")
+    return Filter(minimum, 3 if published else passes or None, items)
+
+
+def export_folder(
+    folder: Annotated[Path, typer.Argument(help="A folder of ombud data build.", metavar="FOLDER")],
+    to: Annotated[Path, typer.Option("--to", help="The folder for the two tables.")],
+) -> None:
+    """Write a built data set in the form its authors released: two wide CSV tables.
+
+    \b
+    Example:
+      ombud data export ml-ddd --to released
+    """
+    from ombud.data.dataset import read_folder
+    from ombud.data.sources._build import released_tables
+    from ombud.files import write_atomically
+
+    names = ("ml-ddd", "ao3")
+    name = next((n for n in names if f'"name":"{n}"' in _card_of(folder)), names[0])
+    data = read_folder(folder, name)
+    for file, table in released_tables(data).items():
+        write_atomically(to / file, table.write_csv)
+        say(f"wrote {to / file}")
+
+
+def _card_of(folder: Path) -> str:
+    card = folder / "card.json"
+    return "".join(card.read_text(encoding="utf-8").split()) if card.is_file() else ""
+
+
 def _scratch(to: Path, replace: bool) -> Path:
     """Put temporary files beside the target, where there is room; refuse an existing target now."""
     if to.exists() and not replace:
@@ -387,4 +433,5 @@ def _scratch(to: Path, replace: bool) -> Path:
 
 app.command()(get)
 app.command("ask-ddd")(ask_ddd)
+app.command("export")(reports_errors(export_folder))
 app.add_typer(build_app, name="build")

@@ -127,6 +127,7 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
         spelled = tuple(file.columns.get(column, column) for column in ids)
         with readable(name):
             lazy = open_file(Path(frame), name, file.reading, (*spelled, *file.reading.items))
+            lazy.collect_schema()  # what cannot be read fails here, where its file is named
         return nw.from_native(lazy), name
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):

@@ -189,6 +189,22 @@ def proxy_for(url: str) -> str | None:
     return proxy
 
 
+def host_matches(host: str, pattern: str) -> bool:
+    """Return whether a host is a service's own; ``*`` stands for one label of its name.
+
+    Examples
+    --------
+    >>> host_matches("mine.cognitiveservices.azure.com", "*.cognitiveservices.azure.com")
+    True
+    >>> host_matches("azure.com.evil.example", "*.cognitiveservices.azure.com")
+    False
+    """
+    labels, wanted = host.lower().split("."), pattern.split(".")
+    return len(labels) == len(wanted) and all(
+        w in ("*", label) and label for label, w in zip(labels, wanted, strict=True)
+    )
+
+
 def read_key(variable: str, url: str, own_host: str, system: str) -> str:
     """Return the key in an environment variable, if it may be sent to an address.
 
@@ -199,7 +215,7 @@ def read_key(variable: str, url: str, own_host: str, system: str) -> str:
     url
         Where the key would go.
     own_host
-        The service's own host.
+        The service's own host; see `host_matches`.
     system
         The system's name, for messages.
     """
@@ -212,7 +228,7 @@ def read_key(variable: str, url: str, own_host: str, system: str) -> str:
             "_); what was given is not shown, in case it is a key"
         )
     named = {h.strip().lower() for h in os.environ.get(HOSTS_VARIABLE, "").split(",")}
-    if host not in named | {own_host} and not is_loopback(host):
+    if host not in named and not host_matches(host, own_host) and not is_loopback(host):
         raise PlanError(
             f"{system}: the key in {variable} belongs to {own_host or 'no known host'}, but the "
             f"address is at {host}. If you trust that host with this key, set "

@@ -359,13 +359,23 @@ def _differing(first: History, second: History) -> NDArray[np.int64]:
 
 
 def permitted_values(interactions: Interactions) -> tuple[float, ...]:
-    """Return the values that entries may take: those that occur, or the ends of a fine scale."""
+    """Return the values that entries may take: the declared scale in its steps.
+
+    The step is the smallest difference of ratings that occur. Without a scale, or where ratings do
+    not lie on its steps, they are the values that occur; of a fine scale, its ends.
+    """
     if not interactions.explicit:
         return (1.0,)
-    found = np.unique(interactions.matrix.data)
+    found = np.unique(interactions.matrix.data).astype(np.float64)
+    scale = interactions.rating_scale or (float(found[0]), float(found[-1]))
+    step = np.diff(np.union1d(found, scale)).min(initial=np.inf)
+    if np.isfinite(step) and (scale[1] - scale[0]) / step < _MOST_VALUES:
+        every = scale[0] + step * np.arange(round((scale[1] - scale[0]) / step) + 1)
+        near = np.abs(found[:, None] - every).min(axis=1)
+        if near.max() < 1e-4 * step and abs(every[-1] - scale[1]) < 1e-4 * step:
+            return tuple(float(np.float32(v)) for v in every)
     if len(found) <= _MOST_VALUES:
         return tuple(float(v) for v in found)
-    scale = interactions.rating_scale or (float(found[0]), float(found[-1]))
     return (float(scale[0]), float(scale[1]))
 
 

@@ -241,6 +241,15 @@ class UpdatedOutcome(_Asked):
         return Outcome(items, probabilities(scores, self.beta, nothing=0.0))
 
 
+def retrained_outcome(
+    model: Model, closed: Any, interactions: Interactions, history: History, k: int, own: int
+) -> RetrainedOutcome | UpdatedOutcome:
+    """Return the outcome of a retrained model: by its closed form, or by training."""
+    if closed is None:
+        return RetrainedOutcome(model, interactions, history, k, own=own)
+    return UpdatedOutcome(closed.box(own), model, history, k, own=own)
+
+
 @dataclass(frozen=True)
 class InTopK:
     """1 when any of some items stands in the first k places, else 0."""

@@ -55,6 +55,8 @@ class Reach:
     # Of several trainings: the 95% interval of what is won in probability (without a beta, in the
     # share of trainings that list the target), paired by seed.
     gain_interval: tuple[float, float] | None = None
+    # Where candidates came from the frozen model: its probability today, and the best it gives.
+    frozen: tuple[float, float] | None = None
 
     @property
     def reachable(self) -> bool | None:
@@ -290,15 +292,22 @@ class _Search:
             singles = found.singles
         reaches = []
         for place, target in enumerate(targets):
-            own = self.space.history.value(target) is not None
+            if self.space.history.value(target) is None:
+                may = singles.items != target
+            else:  # only taking the rating back can bring the target into the list
+                may = (singles.items == target) & np.isnan(singles.after)
             if isinstance(self.model, BPR):
-                order = some[(singles.items[some] == target) == own].tolist()
+                order = some.tolist()
             else:
                 first = [found.margin_edit[place]] if beta == 0 else found.promising[place].tolist()
                 order = [int(i) for i in (*first, found.margin_edit[place]) if i >= 0]
-                order = [i for i in order if (singles.items[i] == target) == own]
+            order = [i for i in order if may[i]]
             edits: list[Edits] = [(singles.edit(i),) for i in order[: asked.verify]]
-            reaches.append(self._settle((target,), edits, edits, None, None, solver, False))
+            reach = self._settle((target,), edits, edits, None, None, solver, False)
+            if not isinstance(self.model, BPR) and beta > 0:
+                both = float(np.exp(found.today[place])), float(np.exp(found.best[place]))
+                reach = replace(reach, frozen=both)
+            reaches.append(reach)
         return reaches
 
     def _updated(self, place: int, target: int, found: SingleEdits) -> Reach:

@@ -19,8 +19,10 @@ from ombud.stats import Estimate, Sample, proportion, resample
 from ombud.stats.crossed import CrossedReplicates, resample_crossed
 
 if TYPE_CHECKING:
-    from ombud.probes.recipe import Policy
+    from ombud.probes.recipe import Policy, Status
 
+
+STATUS: tuple[Status, ...] = ("proved", "searched", "undecided")
 
 Floats = NDArray[np.float64]
 Groups = Mapping[str, NDArray[np.bool_]]
@@ -43,6 +45,14 @@ class ReachTable:
         Probability of the target without an edit, and the greatest found; NaN where unknown.
     rank_today, rank_best
         Rank of the target without an edit, and the best found; NaN where it has none.
+    status
+        How the best probability is known: 0 proved, 1 searched, 2 undecided; NaN for no pair.
+    listed
+        The share of trainings in which the target is in the list without an edit.
+    shown
+        1 where the best probability is at least that of today's last place of the list, else 0.
+    above_noise
+        1 where the interval of what is won, over seeds of training, excludes 0, else 0.
     user_weights, target_weights
         How many users and targets of the population each stands for.
     user_strata, target_strata
@@ -58,6 +68,10 @@ class ReachTable:
     best: Floats | None = None
     rank_today: Floats | None = None
     rank_best: Floats | None = None
+    status: Floats | None = None
+    listed: Floats | None = None
+    shown: Floats | None = None
+    above_noise: Floats | None = None
     user_weights: Floats | None = None
     target_weights: Floats | None = None
     user_strata: NDArray[Any] | None = None
@@ -71,7 +85,7 @@ class ReachTable:
         known = self.reachable[~np.isnan(self.reachable)]
         if not np.isin(known, (0.0, 0.5, 1.0)).all():
             raise ValueError("reachable has values other than 0, 0.5, 1 and NaN")
-        for name in ("today", "best", "rank_today", "rank_best"):
+        for name in ("today", "best", "rank_today", "rank_best", "status", "listed"):
             table = getattr(self, name)
             if table is not None and table.shape != shape:
                 raise ValueError(f"{name} has shape {table.shape}; expected {shape}")
@@ -86,17 +100,25 @@ class ReachTable:
         shape = (len(reaches), max((len(row) for row in reaches), default=0))
         tables: dict[str, Any] = {
             name: np.full(shape, np.nan)
-            for name in ("reachable", "today", "best", "rank_today", "rank_best")
-        }
+            for name in (
+                "reachable", "today", "best", "rank_today", "rank_best", "status", "listed",
+                "above_noise",
+            )
+        }  # fmt: skip
         decided = {True: 1.0, False: 0.0, None: 0.5}
         for u, row in enumerate(reaches):
             for t, reach in enumerate(row):
                 if reach is None:
                     continue
                 tables["reachable"][u, t] = decided[reach.reachable]
-                if reach.probability is not None:
-                    tables["today"][u, t] = reach.probability.today
-                    tables["best"][u, t] = reach.probability.attained
+                # Without a softmax, an item is drawn if it is in the list.
+                drawn = reach.in_list if reach.probability is None else reach.probability
+                tables["today"][u, t] = drawn.today
+                tables["best"][u, t] = drawn.attained
+                tables["status"][u, t] = STATUS.index(drawn.status)
+                tables["listed"][u, t] = reach.in_list.today
+                if reach.gain_interval is not None:
+                    tables["above_noise"][u, t] = reach.gain_interval[0] > 0
                 for name in ("rank_today", "rank_best"):
                     if getattr(reach, name) is not None:
                         tables[name][u, t] = getattr(reach, name)
@@ -110,13 +132,32 @@ class ReachTable:
             "availability/possible": (np.where(known, self.reachable > 0, np.nan), "mean"),
         }
         if self.today is not None and self.best is not None:
+            found["today"] = (self.today, "mean")
+            found["best"] = (self.best, "mean")
+            found["today/median"] = (self.today, "median")
+            found["best/median"] = (self.best, "median")
             found["gain"] = (self.best - self.today, "mean")
+            none = self.today == 0
+            found["new"] = (np.where(none, self.best > 0, np.nan), "mean")
+            if self.listed is not None:
+                outside = self.listed < 0.5
+                found["outside/today"] = (np.where(outside, self.today, np.nan), "mean")
+                found["outside/best"] = (np.where(outside, self.best, np.nan), "mean")
             positive = (self.today > 0) & (self.best > 0)
             lift = np.full(self._shape, np.nan)
             lift[positive] = np.log(self.best[positive] / self.today[positive])
             found["log-lift"] = (lift, "mean")
             found["log-lift/median"] = (lift, "median")
-        if self.rank_today is not None and self.rank_best is not None:
+        if self.status is not None and self.today is not None:
+            for code, word in enumerate(STATUS):
+                share = np.where(np.isnan(self.status), np.nan, self.status == code)
+                found[f"status/{word}"] = (share, "mean")
+        if self.shown is not None:
+            found["could-be-shown"] = (self.shown, "mean")
+        if self.above_noise is not None and not np.isnan(self.above_noise).all():
+            found["above-noise"] = (self.above_noise, "mean")
+        if self.rank_today is not None and not np.isnan(self.rank_today).all():
+            assert self.rank_best is not None  # they go together
             found["rank/today"] = (self.rank_today, "median")
             found["rank/best"] = (self.rank_best, "median")
         return found
@@ -127,6 +168,18 @@ _WORDS = {
     "availability/possible": "availability, not proved unreachable",
     "agency/proved": "agency, targets proved reachable",
     "agency/possible": "agency, targets not proved unreachable",
+    "today": "probability today, mean",
+    "best": "best probability, mean",
+    "today/median": "probability today, median",
+    "best/median": "best probability, median",
+    "outside/today": "probability today, items outside the list",
+    "outside/best": "best probability, items outside the list",
+    "new": "items with probability 0 today that can be reached",
+    "could-be-shown": "best probability at least that of the last place today",
+    "above-noise": "gain above the noise of training",
+    "status/proved": "best probability proved",
+    "status/searched": "best probability searched",
+    "status/undecided": "best probability undecided",
     "gain": "gain in probability",
     "log-lift": "log-lift, mean",
     "log-lift/median": "log-lift, median",
@@ -152,6 +205,9 @@ def reach_summary(
       targets in the population (the sum of the weights).
     - *gain* and *log-lift*: the probability won, and its logarithm (raw lift is ruled by tiny
       probabilities). Pairs whose probability is 0 today have no lift; they are counted in details.
+    - *today* and *best*: the probability without an edit and at best, mean and median; of items
+      outside the list; *new*: the share of pairs with probability 0 today that can be reached;
+      *status*: how the best probability is known.
     - *rank*: the median rank of targets today and at best.
 
     Parameters

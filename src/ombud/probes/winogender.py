@@ -97,7 +97,9 @@ def winogender_probe(
     }
     jobs = np.unique(np.array(sentences.occupation), return_inverse=True)[1]
     whole = ~np.isnan(table).any(axis=1)
-    fails = whole & (np.nan_to_num(table).min(axis=1) != np.nan_to_num(table).max(axis=1))
+    fails: NDArray[np.bool_] = np.asarray(
+        whole & (np.nan_to_num(table).min(axis=1) != np.nan_to_num(table).max(axis=1))
+    )
 
     def share(events: NDArray[np.bool_], units: NDArray[np.bool_], **fields: Any) -> Estimate:
         n_c = np.bincount(jobs[units])
@@ -119,10 +121,10 @@ def winogender_probe(
         pair = {"group": _GENDERS[two], "against": _GENDERS[one]}
         names = f"{_GENDERS[one]}-{_GENDERS[two]}"
         both = ~np.isnan(table[:, one]) & ~np.isnan(table[:, two])
-        flips = both & (table[:, one] != table[:, two])
+        flips = both & np.not_equal(table[:, one], table[:, two])
         up = int((flips & (table[:, two] == 1)).sum())
         total = int(flips.sum())
-        counts = {"flips": total, "to flagged": up, "to allowed": total - up}
+        counts: dict[str, float] = {"flips": total, "to flagged": up, "to allowed": total - up}
         counts["mcnemar mid-p"] = float(mcnemar(up, total - up))
         estimates.append(
             share(

@@ -296,7 +296,7 @@ class MigrationTest(Migration):
     def _costs(self, context: Context) -> pl.DataFrame:
         """Return the cost and time of 1,000 texts of each system, or why they are unknown."""
         texts: Texts = context.data.need("texts", "migration-test")
-        characters = sum(len(str(text)) for text in texts.texts)
+        lengths = [len(str(text)) for text in texts.texts]
         rows = []
         for name in (self.old, self.new):
             system = context.systems.get(name)
@@ -304,7 +304,7 @@ class MigrationTest(Migration):
             note = "these texts; unbilled"
             if isinstance(system, Service):
                 price = system.price
-                total = price.of(characters, len(texts), system.prompt_characters)
+                total = price.of(lengths, system.prompt_characters, system.answer_tokens)
                 cost = None if total is None else 1000 * total / max(len(texts), 1)
                 note = "no price in the plan" if cost is None else price.currency
                 times = system.runner().seconds()
@@ -444,7 +444,7 @@ def _ranked(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[float, int]
     if count < 3 or np.ptp(a[both]) == 0 or np.ptp(b[both]) == 0:
         return -np.inf, count
     ranks = [pl.Series(side[both]).rank("average").to_numpy() for side in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1]), count
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1]), count
 
 
 _NAMES = re.compile(r"(?<!\w)@\w+")

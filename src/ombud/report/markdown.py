@@ -93,6 +93,7 @@ def verdict_lines(
 ) -> list[str]:
     """Return a verdict as lines of Markdown; with its findings, or its summary alone."""
     lines = [_text(verdict.headline), "", *_bold(notices), *map(_line, verdict.systems), ""]
+    lines += [*(f"- {_text(text)}" for text in verdict.in_short), ""] if verdict.in_short else []
     lines += [f"**How sure:** {_text(verdict.sure)}", ""]
     if verdict.changes:
         changes = " ".join(map(_text, verdict.changes))

@@ -184,7 +184,8 @@ class Family:
     harmful: int  # How many are significant in a direction that counts
     harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
-    reversible: int = 0  # How many of those unlabeled items could reverse
+    reversible: int = 0  # How many of those unlabeled items, or errors of labels, could reverse
+    culprit: str = "Unlabeled items"  # What could
 
     def number(self, *statuses: Status) -> int:
         """Return how many comparisons have one of these statuses."""
@@ -219,7 +220,7 @@ class Family:
                 f"not by more than the smallest effect that matters.{few}"
             )
         if self.reversible:
-            lost = f"Unlabeled items could reverse {self.reversible} of these"
+            lost = f"{self.culprit} could reverse {self.reversible} of these"
             few = f" {lost}, which are therefore not findings.{few}"
         return f"{text} after correction for multiple testing.{few}"
 
@@ -286,6 +287,7 @@ class Verdict:
     changes: tuple[Text, ...]
     following: Text
     effects: tuple[Text, ...] = ()
+    in_short: tuple[Text, ...] = ()  # The main results, one sentence each
     per: str = "System"  # What a line of the summary is about
 
     def name_of(self, finding: Finding) -> str:
@@ -305,6 +307,7 @@ class Verdict:
             "could_change": [plain(text) for text in self.changes],
             "next": plain(self.following),
             "rerankers": [plain(text) for text in self.effects],
+            **({"in_short": [plain(t) for t in self.in_short]} if self.in_short else {}),
             "comparisons": {
                 "tested": self.family.tested,
                 "harmful": self.family.harmful,

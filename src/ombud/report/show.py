@@ -136,6 +136,9 @@ def value_cell(
         return Cell("not measured", status="not tested")
     if e.value is None:
         what = "not enough data" if e.reason_code.startswith("too-few") else "undefined"
+        if e.details.get("few_events"):  # both counts say why
+            counts = f"{e.details['events']:,.6g} of {e.details['texts']:,}"
+            return Cell(what, counts, "not tested")
         return Cell(what, notes.letter(e.reason[0].upper() + e.reason[1:]), "not tested")
     ends = scale.ends(e) or notes.letter(f"No interval: {e.method.removeprefix('none: ')}")
     status = "" if e.null is None else status_of(e)

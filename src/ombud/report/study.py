@@ -36,7 +36,6 @@ from ombud.report.model import (
     Mark,
     Name,
     Page,
-    Prose,
     Section,
     Strong,
     SystemStatus,
@@ -138,21 +137,18 @@ class Study(Report):
                 asked.setdefault(question.name, {})[context.set] = question
         compared = [_Compared.of([c for c in contexts if c.set in q], q) for q in asked.values()]
         limits = [(one.state, f"{n}: {one.said} ({one.why})") for n, one in self._declared]
-        edited = [
-            f"{name}: {result.integrity.said}"
-            for name, result in self.sets.items()
-            if result.integrity is not None and result.integrity.said
-        ]
+        said = {n: r.integrity.said for n, r in self.sets.items() if r.integrity is not None}
+        version = facts_of(contexts[0]).get("version", "")
         sections = [self._of_each(contexts, compared)]
         sections += [section for one in compared for section in one.sections()]
         sections.sort(key=lambda section: section.appendix)
         page = Page(
             self._heading,
-            self._facts(contexts),
+            tuple(filter(None, (count(len(contexts), "data set"), version))),
             tuple(one.verdict(self._heading if not i else "") for i, one in enumerate(compared)),
             [replace(s, name=f"{s.name}-{i}") for i, s in enumerate(sections, 1)],
             _numbers(contexts),
-            edited,
+            [f"{name}: {text}" for name, text in said.items() if text],
             [f"{c.set}: {notice}" for c in contexts for notice in notices_of(c)],
             limits,
         )
@@ -160,13 +156,9 @@ class Study(Report):
 
     @property
     def _heading(self) -> str:
-        titles = list(dict.fromkeys(_without_set(r, n) for n, r in self.sets.items()))
+        titles = [*{r.plan.title.removesuffix(f": {n}") for n, r in self.sets.items()}]
         own = titles[0] if len(titles) == 1 and titles[0] not in {"", "Audit"} else ""
         return self.title or own or f"Study of {joined(self.sets)}"
-
-    def _facts(self, contexts: Sequence[Context]) -> tuple[str, ...]:
-        version = facts_of(contexts[0]).get("version", "")
-        return tuple(filter(None, (count(len(contexts), "data set"), version)))
 
     def _of_each(self, contexts: Sequence[Context], compared: Sequence[_Compared]) -> Section:
         """Return a table of the data sets, each with its answer and a link to its own report."""
@@ -180,20 +172,17 @@ class Study(Report):
         heads = tuple(map(Column, ("Data set", "Answer", "Size", "Finished")))
         caption = "The data sets of this study. The name of a set leads to its own report."
         table = Table("study-sets", caption, heads, tuple(rows))
-        return Section("study", "Data sets", (table, Prose(((_ONLY,),))))
+        return Section("study", "Data sets", (table,))
 
     def _link(self, result: Result) -> str:
         """Return a link to the report of a result; empty where it has none."""
         report = None if result.folder is None else result.folder / "report.html"
         if report is None or not report.is_file():
             return ""
-        if self.to is not None:
-            try:
-                path = report.resolve().relative_to(self.to.resolve())
-            except ValueError:  # it lies elsewhere, and may not travel along
-                return report.resolve().as_uri()
-            return f"./{quote(path.as_posix())}"
-        return report.resolve().as_uri()
+        here = None if self.to is None else self.to.resolve()
+        if here is not None and report.resolve().is_relative_to(here):
+            return f"./{quote(report.resolve().relative_to(here).as_posix())}"
+        return report.resolve().as_uri()  # it lies elsewhere, and may not travel along
 
     def json(self) -> str:
         """Return every estimate with its data set, and the verdicts across sets, as JSON."""
@@ -222,10 +211,6 @@ def _name(result: Result, place: int, *, stated: bool = True) -> str:
     own = result.plan.about.data if stated else None
     folder = "" if result.folder is None else result.folder.resolve().name
     return own or folder.removesuffix(".result") or f"set {place}"
-
-
-def _without_set(result: Result, name: str) -> str:
-    return result.plan.title.removesuffix(f": {name}")
 
 
 def _numbers(contexts: Sequence[Context]) -> Table:
@@ -369,6 +354,10 @@ class _Compared:
             first.name, title or first.asks, answer, rule, self._headline(answer, found, first),
             systems, (), (), family, sure, (),
             ("Read the report of each data set: it has what could change its answer.",),
+            in_short=tuple(
+                ((Strong(f"{name}: "), *text)) for name, v in self.verdicts.items()
+                for text in v.in_short
+            ),
             per="Data set",
         )  # fmt: skip
 

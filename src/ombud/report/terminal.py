@@ -28,6 +28,9 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
         return [*lines, *_wrap(page.title, width), *notices][:most]
     lines += _wrap(verdict.question, width)[:2]
     lines += [*_wrap(plain(verdict.headline), width), *notices, ""]
+    for sentence in verdict.in_short:
+        lines += _wrap(plain(sentence), width, "\u00b7 ", "  ")
+    lines += [""] if verdict.in_short else []
     end = _wrap(f"How sure: {plain(verdict.sure)}", width)
     for effect in verdict.effects[:1]:
         end += _wrap(plain(effect), width)

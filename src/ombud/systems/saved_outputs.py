@@ -15,6 +15,7 @@ from ombud.data.frames import Frame, MappedFile, open_frame
 from ombud.data.reading import WORDS, Reading, file_type, note, read_json
 from ombud.errors import DataError
 from ombud.systems.moderators.answers import Answer, decisions_of, exclusions_of
+from ombud.systems.moderators.mistral import MistralModeration
 from ombud.systems.moderators.openai import OpenAIModeration
 from ombud.systems.moderators.perspective import Perspective
 
@@ -188,7 +189,9 @@ def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
     reply = next((one for one in inner if isinstance(one, Mapping)), {})
     results = reply.get("results")
     if isinstance(results, list) and results and {"category_scores", "categories"} & {*results[0]}:
-        return OpenAIModeration(name=name).read
+        if "flagged" in results[0]:
+            return OpenAIModeration(name=name, model="as recorded").read
+        return MistralModeration(name=name, model="as recorded", threshold=threshold).read
     if not {"attributeScores", "categoriesAnalysis"} & set(reply):
         return None
     if "categoriesAnalysis" in reply:
@@ -203,11 +206,8 @@ def read_azure(reply: Mapping[str, Any], threshold: float | None) -> Any:
     A category whose severity reaches the threshold flags; so does a match of a blocklist. Without
     a threshold there is a score, the largest severity, and no decision.
     """
-    severities = {
-        str(one["category"]): float(one["severity"])
-        for one in reply["categoriesAnalysis"]
-        if one.get("severity") is not None
-    }
+    # A severity may be absent by the schema, which does not say what that means.
+    severities = {str(e["category"]): float(e["severity"]) for e in reply["categoriesAnalysis"]}
     if not severities:
         raise LookupError("no category has a severity")
     worst = max(severities.values())

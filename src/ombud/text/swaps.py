@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ombud.errors import DataError
 from ombud.files import read_utf8
 from ombud.taxonomy.resources import parse_commented_csv
-from ombud.text.grammar import ENGLISH, Word, is_form, parts, role
+from ombud.text.grammar import ENGLISH, Role, Word, is_form, parts, role
 
 Way = Literal["swap", "to female", "to male"]
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*\.?")
@@ -123,7 +123,8 @@ class GenderSwap:
             found = self._edits(text)
             if found is None:
                 abstained.add(row)
-            pieces, at = [], 0
+            pieces: list[str] = []
+            at = 0
             for start, end, new, way in found or ():
                 pieces += (text[at:start], new)
                 at = end
@@ -173,14 +174,14 @@ class _Sentence:
         if low in ("him", "his", "her", "hers", "her's"):
             if self._deity(at):
                 return None
-            kind = "alone" if low == "her's" else role(self.words, at)
-            if kind == "unclear" and low != "him":
+            meant: Role = "alone" if low == "her's" else role(self.words, at)
+            if meant == "unclear" and low != "him":
                 return word.start, end, "", 1 if low == "his" else -1
             if low == "him":
                 return word.start, end, _cased("her", text), 1
             if low == "his":
-                return word.start, end, _cased("her" if kind == "owner" else "hers", text), 1
-            return word.start, end, _cased("him" if kind == "object" else "his", text), -1
+                return word.start, end, _cased("her" if meant == "owner" else "hers", text), 1
+            return word.start, end, _cased("him" if meant == "object" else "his", text), -1
         titled = self._title(at)
         if titled is not None:
             return titled

@@ -28,6 +28,7 @@ GROUP = "simulated"
 _ROUNDS = 3
 _CLOSE = 0.02  # a simulated power this close to the wanted one needs no further round
 _MOST = 50_000_000  # units of one simulated audit
+_MARGIN = 0.125  # of the chance to miss the effect: the size errs on the side of more power
 _FIRST = 0.4  # of the audits, in each round that searches
 
 
@@ -202,18 +203,19 @@ def needed_for_power(design: Design, power: float, audits: int, seed: int) -> tu
     power grows with the root of the units), and the size that comes out is simulated afresh.
     """
     rng = generator(seed, "power", design.metric.seed_name)
+    wanted = power + _MARGIN * (1 - power)
     n = design.first_guess(power)
     tried: list[tuple[int, int, int]] = []
     for _ in range(_ROUNDS):
         some = max(20, round(audits * _FIRST))
         tried.append((n, sum(design.found(n, rng) for _ in range(some)), some))
-        n = _moved(design, tried, power)
+        n = _moved(design, tried, wanted)
     for _ in range(_ROUNDS):
         hits = sum(design.found(n, rng) for _ in range(audits))
         if abs(hits / audits - power) <= max(_CLOSE, 2 * math.sqrt(power * (1 - power) / audits)):
             break
         tried.append((n, hits, audits))
-        n = _moved(design, tried, power)
+        n = _moved(design, tried, wanted)
     return n, hits / audits
 
 

@@ -177,16 +177,45 @@ def test_reach_after_retraining_is_told_where_a_closed_form_does(result: Result)
         [e for e in result.select(f"retrained-reach/availability/{key}") if not e.group]
         for key in ("proved", "possible")
     )
-    assert {e.system for e in proved} == {"Our EASE"}
-    assert proved[0].details["policy"] == "retrained"
-    assert proved[0].value == possible[0].value  # one edit is enumerated
-    (undecided,) = (e for e in result.exclusions if e.key == "undecided")
-    assert undecided.system == "ALS" and "closed form" in undecided.reason
+    assert {e.system for e in proved} == {"Our EASE", "ALS"}  # dice have nothing to retrain
+    by_system = {e.system: (e, f) for e, f in zip(proved, possible, strict=True)}
+    ease, bound = by_system["Our EASE"]
+    assert ease.details["policy"] == "retrained" and ease.details["exact_updates"]
+    assert ease.details["witnesses_agree"] == ease.details["witnesses_trained"] == 2
+    assert ease.value <= bound.value  # but for ties, one edit is enumerated
+    als = by_system["ALS"][0].details
+    assert als["seeds"] == 2 and not als["exact_updates"]
+
+
+def test_the_columns_of_definition_one_are_stored(result: Result) -> None:
+    pairs = result.tables["counterfactual-pairs"]
+    assert set(pairs["system"]) == {"Our EASE", "ALS"} and set(pairs["policy"]) == {"retrained"}
+    ease = pairs.filter(system="Our EASE")
+    assert set(ease["status"]) == {"proved"} and set(ease["seeds"]) == {1}
+    assert (ease["best"] >= ease["today"] - 1e-12).all()
+    assert (ease["bound"] - ease["best"]).abs().max() <= 1e-6
+    np.testing.assert_allclose(ease["gain"], ease["best"] - ease["today"])
+    assert set(ease["rated"]) == {True, False}
+    assert (ease.filter(pl.col("rated"))["today"] == 0).all()
+    als = pairs.filter(system="ALS")
+    assert set(als["status"]) <= {"searched", "undecided"} and set(als["seeds"]) == {2}
+    assert als["gain_low"].is_not_null().all() and als["frozen_best"].is_not_null().all()
+    mean = {
+        e.system: e.value for e in result.select("retrained-reach/best")
+        if not e.group and not e.label
+    }  # fmt: skip
+    assert set(mean) == {"Our EASE", "ALS"}
+    lifts = ease.filter((pl.col("today") > 0) & ~pl.col("rated"))
+    np.testing.assert_allclose(lifts["log_lift"], np.log(lifts["best"] / lifts["today"]))
 
 
 def test_other_distances_and_who_moves_whom(result: Result, world: Path, tmp_path: Path) -> None:
     names = {e.details["distance"] for e in result.select("stability/largest")}
-    assert {"difference in label share of dark"} < names and len(names) == 4
+    assert {"difference in label share of dark"} < names and len(names) == 6
+    assert {e.details["treatment"] for e in result.select("stability/largest")} == {
+        "removed", "entries"
+    }  # fmt: skip
+    assert all(e.details["passes"] is None for e in result.select("stability/largest"))
     users = sorted({line.split(",")[0] for line in (world / "plays.csv").read_text().split()[1:]})
     rows = [f"{user},{'ab'[n % 2]}" for n, user in enumerate(users)]
     (tmp_path / "users.csv").write_text("\n".join(["user,team", *rows]))

@@ -102,7 +102,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     noted(Attainable, "of", lambda self, args: "attainable")
     noted(Escape, "of", lambda self, args: "escape")
     noted(DriftIn, "of", lambda self, args: "drift-in")
-    noted(Retraining, "_trained_for", lambda self, args: args[0].rows)
+    noted(Retraining, "_trained_for", lambda self, args: (args[0].kind, args[0].rows))
     noted(Retraining, "_noise", lambda self, args: args)
     return calls
 

@@ -40,6 +40,7 @@ def plan_of(folder: Path, systems: dict[str, Any], **options: Any) -> Plan:
     few = {
         "k": 3, "users": 8, "targets": 12, "at_risk": 12, "looked_at": 40, "random": 4,
         "retrained": 2, "moved": 6, "random_treatments": 3, "noise_runs": 2, "people": 2,
+        "frozen": True, "seeds": 2, "choosing_seeds": 1, "candidates": 1,
     }  # fmt: skip
     return Plan.from_dict(
         {

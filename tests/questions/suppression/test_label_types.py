@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud import registry
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.groups import Grouping
@@ -23,6 +24,7 @@ from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.engine.text_rows import acceptable_parts
 from ombud.questions.suppression.metrics import Suppression
+from ombud.questions.suppression.texts import SuppressionCounts
 
 QUICK = Settings(replicates=200, minimum=2)
 
@@ -166,3 +168,38 @@ def test_all_types_of_openai_and_of_civil_comments(tmp_path: Path) -> None:
     other = registry.create("source", "openai-1680", published)
     assert isinstance(other, Dataset) and other.texts is not None
     assert other.texts.types["violence"].tolist() == [1, 0, 0, 0]
+
+
+def test_counts_by_brute_force() -> None:
+    data, decisions = films(300, seed=5)
+    assert data.texts is not None and data.text_groups is not None
+    repeated = Decisions(
+        np.concatenate([decisions.ids, decisions.ids[:50]]),
+        np.concatenate([decisions.outcomes, 1 - decisions.outcomes[:50]]).astype(np.int8),
+        np.concatenate([decisions.scores, decisions.scores[:50]]),
+        repeats=np.repeat([0, 1], [300, 50]).astype(np.int32),
+    )
+    found = SuppressionCounts().analyze(Context(data, {"s": repeated}, Settings()))
+    rows = found.tables["suppression-counts"].to_dicts()
+    flags = decisions.outcomes.astype(float)
+    flags[:50] = 0.5
+    texts, member = data.texts, data.text_groups.members[:, 0]
+    assert texts.sets is not None and texts.families is not None
+    for row in rows:
+        truth = texts.types["PG ok"] if "labeled" in row["label"] else texts.truth
+        keep = truth == 0
+        if row["part"] == "set":
+            keep &= texts.sets == row["name"]
+        if row["part"] == "family":
+            keep &= texts.families == row["name"]
+        whole = keep.copy()
+        if row["group"]:
+            keep &= member
+        assert row["texts"] == keep.sum()
+        if row["by"] == "flags":
+            assert row["flagged"] == pytest.approx(flags[keep].sum())
+            assert row["ratio"] == pytest.approx(flags[keep].mean() / flags[whole].mean())
+        else:
+            medians = [np.median(decisions.scores[one]) for one in (keep, whole)]
+            assert row["ratio"] == pytest.approx(medians[0] / medians[1], rel=1e-5)
+    assert {row["type"] for row in rows} == {"", "PG-13 ok", "PG ok"}

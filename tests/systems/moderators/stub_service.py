@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
             message = json.dumps({"error": {"message": f"you sent {headers}"}}).encode()
             self.send(int(name), message, [], wait)
         elif name == "malformed":
-            self.send(200, b'{"attributeScores": {', texts)
+            self.send(200, b'{"attributeScores": {', [])
         elif name == "shape":
             self.send(200, b'[{"surprise": true}]', texts)
         elif name == "say":

@@ -175,6 +175,7 @@ def test_hugging_face_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
     decisions = system.moderate(texts_of("bad", "good"))
     assert decisions.outcomes.tolist() == [1, 0]
     assert decisions.categories == ("fine", "toxic")
+    assert decisions.version == "huggingface"  # and no commit that nobody knows
     check_contract(system)
     with pytest.raises(PlanError, match=r"no label hate; its labels are fine, toxic"):
         HuggingFaceModerator.from_pipeline(fake_pipeline, flagged=["hate"]).moderate(texts_of("a"))

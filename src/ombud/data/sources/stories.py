@@ -16,6 +16,7 @@ import polars as pl
 
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
+from ombud.data.faults import need_columns
 from ombud.data.frames import open_frame
 from ombud.data.sources.identity_lists import title_key, year_in
 from ombud.data.sources.synopses import ABOVE, BUILT, PG_13
@@ -209,72 +210,72 @@ def _fields(template: str) -> dict[str, str]:
 class _Steps:
     """What every step of a selection leaves out."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.exclusions: list[Exclusion] = []
 
-    def keep(
-        self, rows: list[Any], what: str, reason: str, test: Callable[[Any], Any]
-    ) -> list[Any]:
-        """Return the rows that pass a test, and count the others."""
-        kept = [row for row in rows if test(row)]
-        if lost := len(rows) - len(kept):
-            self.exclusions.append(Exclusion(self.where, what, lost, reason, len(rows)))
-        return kept
+    def count(self, what: str, lost: int, reason: str, of: int) -> None:
+        """Count titles that are left out."""
+        if lost:
+            self.exclusions.append(Exclusion(self.name, what, lost, reason, of))
+
+    def keep(self, rows: list[Any], what: str, tests: Mapping[str, Callable[[Any], Any]]) -> Any:
+        """Return the rows that pass all tests; those that do not are counted with the reason."""
+        for reason, test in tests.items():
+            kept = [row for row in rows if test(row)]
+            self.count(what, len(rows) - len(kept), reason, len(rows))
+            rows = kept
+        return rows
 
 
-def _top(
-    replies: list[dict[str, Any]], ids: str | Path | None, top: int, steps: _Steps, what: str
-) -> list[dict[str, Any]]:
-    """Return the replies of the most popular titles, each title once."""
+def _chosen(
+    replies: list[Any], ids: str | Path | None, top: int, steps: _Steps, what: str, part: str
+) -> Any:
+    """Return the replies of the most popular titles in English that the United States had.
+
+    `part` is what of a reply lists countries.
+    """
     popular = {r["id"]: float(r.get("popularity") or 0) for r in replies}
     if ids is not None:
-        popular = {
-            one["id"]: float(one.get("popularity") or 0)
-            for one in json_objects(ids)
-            if isinstance(one.get("id"), int)
-        }
+        known = (one for one in json_objects(ids) if isinstance(one.get("id"), int))
+        popular = {one["id"]: float(one.get("popularity") or 0) for one in known}
     wanted = sorted(popular, key=lambda one: (-popular[one], one))
-    wanted = wanted[:top] if top else wanted
+    rank = {one: place for place, one in enumerate(wanted[:top] if top else wanted)}
     there = {r["id"]: r for r in replies}
-    repeated = len(replies) - len(there)
-    if repeated:
-        reason = "another reply is about the same title"
-        steps.exclusions.append(Exclusion(steps.where, what, repeated, reason, len(replies)))
-    if absent := sum(one not in there for one in wanted):
-        reason = "there is no reply about them"
-        steps.exclusions.append(Exclusion(steps.where, what, absent, reason, len(wanted)))
-    rank = {one: place for place, one in enumerate(wanted)}
-    some = list(there.values())
-    reason = "they are not among the most popular"
-    some = steps.keep(some, what, reason, lambda r: r["id"] in rank)
+    repeated, absent = len(replies) - len(there), sum(one not in there for one in rank)
+    steps.count(what, repeated, "another reply is about the same title", len(replies))
+    steps.count(what, absent, "there is no reply about them", len(rank))
+    tests: dict[str, Callable[[Any], Any]] = {
+        "they are not among the most popular": lambda r: r["id"] in rank,
+        "they are for adults only": lambda r: not r.get("adult"),
+        "their language is not English": lambda r: r.get("original_language") == "en",
+        "they were not released in the United States": lambda r: (
+            any(_american(r, part)) or "US" in (r.get("origin_country") or [])
+        ),
+    }
+    some = steps.keep(list(there.values()), what, tests)
     return sorted(some, key=lambda r: rank[r["id"]])
+
+
+def _american(reply: Mapping[str, Any], part: str) -> Iterator[Mapping[str, Any]]:
+    countries = (reply.get(part) or {}).get("results") or []
+    return (country for country in countries if country.get("iso_3166_1") == "US")
 
 
 def _certificate(reply: Mapping[str, Any], part: str) -> str:
     """Return the age rating in the United States; empty where there is none."""
-    for country in (reply.get(part) or {}).get("results") or []:
-        if country.get("iso_3166_1") != "US":
-            continue
-        some = country.get("release_dates") or [{"certification": country.get("rating")}]
-        for one in some:
+    for country in _american(reply, part):
+        for one in country.get("release_dates") or [{"certification": country.get("rating")}]:
             if mark := str(one.get("certification") or "").strip().upper():
                 return mark
     return ""
 
 
-def _in_the_us(reply: Mapping[str, Any], part: str) -> bool:
-    countries = (reply.get(part) or {}).get("results") or []
-    listed = any(country.get("iso_3166_1") == "US" for country in countries)
-    return listed or "US" in (reply.get("origin_country") or [])
-
-
-def _is_rated(row: Mapping[str, Any]) -> bool:
-    return row["rating"] in {*PG_13, *ABOVE}
-
-
-UNRATED = "they have no age rating of the United States that says what is acceptable"
-_US = "they were not released in the United States"
+_RATED: dict[str, Callable[[Any], Any]] = {
+    "they have no age rating of the United States that says what is acceptable": lambda row: (
+        row["rating"] in {*PG_13, *ABOVE}
+    )
+}
 
 
 def build_movie_plots(
@@ -305,50 +306,32 @@ def build_movie_plots(
     replies = [r for r in json_objects(tmdb) if isinstance(r.get("id"), int) and r.get("title")]
     if not replies:
         raise DataError(str(tmdb), ["it holds no replies about films (with id and title)"])
-    some = _top(replies, ids, top, steps, "films")
-    some = steps.keep(some, "films", "they are for adults only", lambda r: not r.get("adult"))
-    some = steps.keep(
-        some, "films", "their language is not English", lambda r: r.get("original_language") == "en"
-    )
-    some = steps.keep(some, "films", _US, lambda r: _in_the_us(r, "release_dates"))
-    rows = [
-        {
-            "id": r["id"],
-            "title": r["title"],
-            "year": year_in(r.get("release_date")),
-            "rating": _certificate(r, "release_dates"),
-        }
-        for r in some
-    ]
-    rows = steps.keep(rows, "films", UNRATED, _is_rated)
+    some = _chosen(replies, ids, top, steps, "films", "release_dates")
+    for r in some:
+        r |= {"year": year_in(r.get("release_date")), "rating": _certificate(r, "release_dates")}
+    rows = steps.keep(some, "films", _RATED)
     keys = {title_key(row["title"]) for row in rows}
     pages: dict[str, list[tuple[int | None, bool, str]]] = {}
-    for place, (title, text) in enumerate(wiki_pages(wikipedia)):
-        if place % 1000 == 0:
-            progress(place, 0, "pages of Wikipedia")
-        key = title_key(title)
-        kind = re.search(r"\(([^()]*)\)$", title)
+    for title, text in _watched(wikipedia, progress):
+        key, kind = title_key(title), re.search(r"\(([^()]*)\)$", title)
         named = kind is not None and re.search("film|movie", kind[1], re.IGNORECASE) is not None
         wrong = "{{" in text and not re.search(r"\{\{\s*infobox film", text, re.IGNORECASE)
         if key in keys and (named or kind is None) and not wrong:
-            pages.setdefault(key, []).append(
-                (year_in(kind[1] if kind else ""), named, plot_of(text))
-            )
+            year = year_in(kind[1] if kind else "")
+            pages.setdefault(key, []).append((year, named, plot_of(text)))
     for row in rows:
         found = pages.get(title_key(row["title"]), [])
         fitting = [page for page in found if page[0] in (None, row["year"])]
-        row["pages"] = len(fitting)
         # The page of this year before "(film)", and that before the bare title.
         fitting.sort(key=lambda page: (page[0] is None, not page[1]))
-        row["plot"] = next((page[2] for page in fitting[:1]), "")
-    rows = steps.keep(
-        rows, "films", "Wikipedia has no page of their title and year", lambda row: row["pages"]
-    )
-    rows = steps.keep(
-        rows, "films", "their page has no section about the plot", lambda row: row["plot"]
-    )
+        row["plot"] = fitting[0][2] if fitting else None
+    tests: dict[str, Callable[[Any], Any]] = {
+        "Wikipedia has no page of their title and year": lambda row: row["plot"] is not None,
+        "their page has no section about the plot": lambda row: row["plot"],
+    }
+    rows = steps.keep(rows, "films", tests)
     table = _table(rows, ("id", "title", "year", "rating", "plot"), str(tmdb))
-    return table, _card("movie-plots", "Film plots with age ratings", table, steps, tmdb, wikipedia)
+    return table, _card("Film plots with age ratings", table, steps, tmdb, wikipedia)
 
 
 def build_tv_synopses(
@@ -392,66 +375,46 @@ def build_tv_synopses(
             shows.append(reply)
     if not shows:
         raise DataError(str(tmdb), ["it holds no replies about series (with id, name, language)"])
-    some = _top(shows, ids, top, steps, "series")
-    some = steps.keep(some, "series", "they are for adults only", lambda r: not r.get("adult"))
-    some = steps.keep(
-        some,
-        "series",
-        "their language is not English",
-        lambda r: r.get("original_language") == "en",
-    )
-    some = steps.keep(some, "series", _US, lambda r: _in_the_us(r, "content_ratings"))
-    some = steps.keep(
-        some, "series", "there is no reply about their first season", lambda r: seasons.get(r["id"])
-    )
+    some = _chosen(shows, ids, top, steps, "series", "content_ratings")
+    reason = "there is no reply about their first season"
+    some = steps.keep(some, "series", {reason: lambda r: r["id"] in seasons})
     keys = {title_key(r["name"]) for r in some}
     medium = {} if wikipedia is None else _medium(wikipedia, keys, progress)
     long, ratings = ({}, {}) if imdb is None else _imdb(imdb, keys, steps)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for reply in some:
         key, year = title_key(reply["name"]), year_in(reply.get("first_air_date"))
         for episode in seasons[reply["id"]]:
             number = int(episode.get("episode_number") or 0)
             own = [(key, year, number), (key, None, number)]
-            mark = next((ratings[one] for one in own if one in ratings), "")
-            rows.append(
-                {
-                    "id": f"{reply['id']}-{number}",
-                    "show": str(reply["id"]),
-                    "title": reply["name"],
-                    "year": year,
-                    "rating": mark or _certificate(reply, "content_ratings"),
-                    "short": plain_text(str(episode.get("overview") or "")),
-                    "medium": medium.get(key, {}).get(number, ""),
-                    "long": next((long[one] for one in own if one in long), ""),
-                }
-            )
-    rows = steps.keep(rows, "episodes", UNRATED, _is_rated)
-    rows = steps.keep(
-        rows,
-        "episodes",
-        "they have no synopsis",
-        lambda row: row["short"] or row["medium"] or row["long"],
-    )
+            row = {"id": f"{reply['id']}-{number}", "show": reply["id"], "title": reply["name"]}
+            row |= {"year": year, "short": plain_text(str(episode.get("overview") or ""))}
+            row["rating"] = next((ratings[one] for one in own if one in ratings), "")
+            row["rating"] = row["rating"] or _certificate(reply, "content_ratings")
+            row["medium"] = medium.get(key, {}).get(number, "")
+            row["long"] = next((long[one] for one in own if one in long), "")
+            rows.append(row)
+    reason = "they have no synopsis"
+    tests = {**_RATED, reason: lambda row: row["short"] or row["medium"] or row["long"]}
+    rows = steps.keep(rows, "episodes", tests)
     columns = ("id", "show", "title", "year", "rating", "short", "medium", "long")
     table = _table(rows, columns, str(tmdb))
-    card = _card(
-        "tv-synopses",
-        "Synopses of episodes with age ratings",
-        table,
-        steps,
-        tmdb,
-        *(one for one in (wikipedia, imdb) if one is not None),
-    )
-    return table, card
+    inputs = [one for one in (tmdb, wikipedia, imdb) if one is not None]
+    return table, _card("Synopses of episodes with age ratings", table, steps, *inputs)
+
+
+def _watched(wikipedia: str | Path, progress: Progress) -> Iterator[tuple[str, str]]:
+    """Yield the pages of Wikipedia, with progress."""
+    for place, page in enumerate(wiki_pages(wikipedia)):
+        if place % 1000 == 0:
+            progress(place, 0, "pages of Wikipedia")
+        yield page
 
 
 def _medium(wikipedia: str | Path, keys: set[str], progress: Progress) -> dict[str, dict[int, str]]:
     """Return the summaries of first seasons, by show and episode."""
     found: dict[str, dict[int, str]] = {}
-    for place, (title, text) in enumerate(wiki_pages(wikipedia)):
-        if place % 1000 == 0:
-            progress(place, 0, "pages of Wikipedia")
+    for title, text in _watched(wikipedia, progress):
         name = re.sub(r"^List of (.*?)(?: \([^()]*\))? episodes$", r"\1", title)
         name = re.sub(r",? (?:season|series) \d+$", "", name, flags=re.IGNORECASE)
         key = title_key(re.sub(r" \((?:[^()]*(?:season|series) \d+)\)$", "", name))
@@ -467,32 +430,23 @@ _Episodes = dict[tuple[str, int | None, int], str]
 def _imdb(path: str | Path, keys: set[str], steps: _Steps) -> tuple[_Episodes, _Episodes]:
     """Return long synopses and age ratings, by show, year and episode of the first season."""
     table: pl.DataFrame = open_frame(Path(path))[0].collect(backend="polars").to_native()
-    table = table.select(pl.all().cast(pl.String, strict=False))
-    lacking = [c for c in ("show", "episode", "synopsis") if c not in table.columns]
-    if lacking:
-        raise DataError(Path(path).name, [f"column {lacking[0]!r} is missing"])
-    rows = table.to_dicts()
-    rows = steps.keep(
-        rows,
-        "rows of IMDb",
-        "they are of another season",
-        lambda row: re.fullmatch(r"0*1(\.0)?", row.get("season") or "1"),
-    )
-    rows = steps.keep(
-        rows,
-        "rows of IMDb",
-        "no series has their title",
-        lambda row: title_key(row["show"] or "") in keys,
-    )
+    need_columns(Path(path).name, dict.fromkeys(("show", "episode", "synopsis"), ""), table.columns)
+    rows = table.select(pl.all().cast(pl.String, strict=False).fill_null("")).to_dicts()
+    tests: dict[str, Callable[[Any], Any]] = {
+        "they are of another season": lambda row: re.fullmatch(
+            r"0*1(\.0)?|", row.get("season", "")
+        ),
+        "no series has their title": lambda row: title_key(row["show"]) in keys,
+    }
     long: _Episodes = {}
     ratings: _Episodes = {}
-    for row in rows:
-        if number := re.match(r"\s*(\d+)", row["episode"] or ""):
+    for row in steps.keep(rows, "rows of IMDb", tests):
+        if number := re.match(r"\s*(\d+)", row["episode"]):
             place = (title_key(row["show"]), year_in(row.get("year")), int(number[1]))
-            if (row["synopsis"] or "").strip():
+            if row["synopsis"].strip():
                 long.setdefault(place, plain_text(row["synopsis"]))
-            if (row.get("rating") or "").strip():
-                ratings.setdefault(place, row["rating"].strip().upper())
+            if mark := row.get("rating", "").strip():
+                ratings.setdefault(place, mark.upper())
     return long, ratings
 
 
@@ -500,21 +454,19 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], source: st
     if not rows:
         raise DataError(source, ["no title is left; each step's exclusions say why"])
     kinds = {c: pl.Int64 if c == "year" else pl.String for c in columns}
-    return pl.DataFrame(
-        [{c: row[c] if c == "year" else str(row[c]) for c in columns} for row in rows], schema=kinds
-    )
+    cells = [[row[c] if c == "year" else str(row[c]) for c in columns] for row in rows]
+    return pl.DataFrame(cells, schema=kinds, orient="row")
 
 
-def _card(name: str, title: str, table: pl.DataFrame, steps: _Steps, *inputs: str | Path) -> Card:
+def _card(title: str, table: pl.DataFrame, steps: _Steps, *inputs: str | Path) -> Card:
     facts: dict[str, int | float | str] = {"rows": table.height}
     for column in ("plot", "short", "medium", "long"):
         if column in table.columns:
-            texts = table[column].filter(table[column] != "")
-            facts[f"{column}_texts"] = len(texts)
-            words = [len(text.split()) for text in texts]
+            words = [len(text.split()) for text in table[column] if text]
+            facts[f"{column}_texts"] = len(words)
             facts[f"{column}_mean_words"] = round(sum(words) / max(len(words), 1), 1)
     return Card(
-        name=name,
+        name=steps.name,
         title=title,
         source="themoviedb.org, en.wikipedia.org, imdb.com (your exports)",
         licence="Wikipedia: CC BY-SA; TMDB and IMDb: their terms, for your own use",

@@ -180,7 +180,9 @@ def _fitted(value: Any, kind: Any, odd: list[Any]) -> Any:
     if isinstance(kind, pl.Struct) and isinstance(value, dict):
         return {f.name: _fitted(value.get(f.name), f.dtype, odd) for f in kind.fields}
     if kind == pl.String and not isinstance(value, list | dict):
-        return value if isinstance(value, str) else json.dumps(value)
+        text = value if isinstance(value, str) else json.dumps(value)
+        # Half a character, which JSON can hold and UTF-8 cannot, becomes U+FFFD.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if kind == pl.Float64:
         return _number(value, odd)
     odd.append(value)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.denominators import coverage_of
+from ombud.metrics.engine.label_uncertainty import with_label_doubt
 from ombud.metrics.engine.layout import EVENTS, Layout
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.stats.bootstrap.replicates import Replicates, ResampledStatistic
@@ -49,6 +50,8 @@ class Settings:
         Correction of p-values over all comparisons of one kind and one metric.
     minimum
         With fewer units there is no number but the words "not enough data".
+    small_groups
+        How reports show groups of fewer users: ``merged`` into one line, or ``listed``.
     seed
         The seed of the whole audit.
     matters
@@ -64,6 +67,7 @@ class Settings:
     interval: Method = "bca"
     correction: Correction = "benjamini-hochberg"
     minimum: int = 10
+    small_groups: str = "merged"
     seed: int = 0
     matters: float | Mapping[str, float] | None = None
     unlabeled: Mapping[str, Any] | None = None
@@ -148,6 +152,7 @@ class MetricEstimator:
             result = result.replace(interval=ends)
         if tipping := self.metric.tipping(result, *self.settings.plausible):
             result = result.replace(tipping=tipping)
+        result = with_label_doubt(result, self.metric.possible, about["details"])
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
 
@@ -193,6 +198,8 @@ class MetricEstimator:
         `sides` are the system and the group of both sides.
         """
         told = [self._details(system, label, group) for system, group in sides]
+        if told:
+            result = with_label_doubt(result, self.metric.possible, *told)
         ends, null = result.interval, 1.0 if self.metric.contrast == "ratio" else 0.0
         clear = ends is not None and not ends[0] <= null <= ends[1]
         if not clear or not any("unlabeled" in one for one in told):
@@ -349,7 +356,10 @@ class MetricEstimator:
         told = self.rows[name].details
         details = dict(told.get(word, told.get("", {})))
         if group:  # what the rows tell is of everyone, but for what unlabeled means
-            details = {name: details[name] for name in ("unlabeled",) if name in details}
+            here = details.get("label_errors_by_group", {})
+            details = {n: details[n] for n in ("unlabeled", "label_errors") if n in details}
+            if group <= len(self.layout.groups) and self.layout.groups[group - 1] in here:
+                details["label_errors_here"] = here[self.layout.groups[group - 1]]
         if len(statistic.columns) > 1:
             means = self.replicates.column_means(sample, group)
             if means is not None:

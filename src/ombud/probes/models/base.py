@@ -226,7 +226,10 @@ class SingleEdits:
 class ClosedForm(Protocol):
     """What training on another history of one person would give, for one trained model."""
 
-    close: bool  # whether scores may differ from training's in the last digits of 32 bits
+    @property
+    def close(self) -> bool:
+        """Whether scores may differ from training's in the last digits of 32 bits."""
+        ...
 
     def box(self, own: int) -> WhiteBox:
         """Return the scores after edits of one person's history, the model trained again.

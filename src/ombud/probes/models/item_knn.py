@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,12 @@ from scipy import sparse
 
 from ombud.data.interactions import Interactions
 from ombud.probes.edits import EditSpace, History, Singles
-from ombud.probes.influence import Influence, history_of
+from ombud.probes.influence import Influence
 from ombud.probes.models.base import Block, ModelBox, SingleEdits, TrainedBox, settled_edits
+from ombud.probes.others import UserSwap, swapped
 from ombud.probes.outcomes import edited_interactions, score_histories
 from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.neighbours import inverse_lengths, means
-
-if TYPE_CHECKING:
-    from ombud.probes.others import UserSwap
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -112,7 +110,7 @@ class ItemUpdate:
             targets, beta, k, min(model.stored, max(space.n_items - 1, 1)),
             2**31 if model.neighbours is None else model.neighbours,
             np.float32(model.min_similarity), model.min_neighbours, columns.explicit,
-            *columns.arrays, tables[0], tables[1],
+            *(*columns.arrays, *tables),
         )  # fmt: skip
         tables[:, 1 + order] = tables[:, 1:].copy()
         if not beta > 0:
@@ -162,123 +160,31 @@ def _same(first: History, second: History) -> bool:
 
 
 class ItemKNNInfluence(Influence):
-    """Item-kNN after swaps: the sums behind the cosines of the history's items are updated.
+    """Item-kNN after swaps: trained again, but only for the items of a target's history.
 
-    For every item h of the target's history and every item i the sums over common users of
-    :math:`r_h r_i`, :math:`r_h`, :math:`r_i` and 1 give the centred product; a swap changes them
-    only where a changed user has both. Means and lengths follow. Costs grow with the length of
-    the history times the number of items for each swap: exact, but no faster than milliseconds.
+    A swap changes the means and lengths of all items that changed users have, and with them who is
+    a stored neighbor; so the lists of the history's items are made anew, in the precision and order
+    of training. Some milliseconds for each swap and target.
     """
 
     exact = True
 
     def __init__(self, model: ItemKNN) -> None:
         self.model, self.data = model, model.interactions
-        matrix, n_items = self.data.matrix, self.data.n_items
-        codes, values = matrix.indices, matrix.data.astype(np.float64)
-        if not self.data.explicit and values.min() == values.max():
-            values = np.ones_like(values)
-        self.values = sparse.csr_array((values, codes, matrix.indptr), shape=matrix.shape)
-        self.counts = np.bincount(codes, minlength=n_items).astype(np.float64)
-        self.sums: Floats = np.bincount(codes, weights=values, minlength=n_items).astype(float)
-        squares = np.bincount(codes, weights=values**2, minlength=n_items)
-        self.squares: Floats = squares.astype(float)
-
-    def tables(self, items: Ints) -> _Tables:
-        """Return sums over common users of some items with all items."""
-        ones = sparse.csr_array(
-            (np.ones(self.values.nnz), self.values.indices, self.values.indptr),
-            shape=self.values.shape,
-        )
-        here, present = self.values[:, items].T, ones[:, items].T
-        return _Tables(
-            (here @ self.values).toarray(),
-            (here @ ones).toarray(),
-            (present @ self.values).toarray(),
-            (present @ ones).toarray(),
-            self.counts,
-            self.sums,
-            self.squares,
-        )
-
-    def scored(self, items: Ints, values: Floats, tables: _Tables) -> Floats:
-        """Return the scores of all items for a history, from its tables."""
-        model, explicit = self.model, self.data.explicit
-        heads = np.maximum(tables.counts, 1)
-        means = tables.sums / heads if explicit else np.zeros_like(tables.sums)
-        product, squares = tables.product, tables.squares - tables.counts * means**2
-        if explicit:
-            own = means[items][:, None]
-            product = product - means * tables.left - own * tables.right + own * means * tables.both
-        # Sums of squares that cancel leave rounding dust of the size of the sums.
-        real = squares > np.maximum(1e-10 * heads, 1e-13 * tables.squares)
-        scale = np.where(real, 1 / np.sqrt(np.where(real, squares, 1.0)), 0.0)
-        similar = product * scale[items][:, None] * scale
-        similar[np.arange(len(items)), items] = 0.0
-        similar[similar < model.min_similarity] = 0.0
-        # Neighbours of each item of the history; then, for each item, the nearest of those.
-        similar = _largest(similar, model.stored)
-        if model.neighbours is not None and len(items) > model.neighbours:
-            similar = _largest(similar.T, model.neighbours).T
-        count = np.count_nonzero(similar, axis=0)
-        deviations = values - means[items]
-        with np.errstate(all="ignore"):
-            score = deviations @ similar
-            if explicit:
-                score = score / similar.sum(axis=0) + means
-        return np.where(count >= model.min_neighbours, score, np.nan)
 
     def today(self, target: int) -> Floats:
         """Return the target's scores as they are."""
-        items, values = history_of(self.data, target)
-        return self.scored(items, values, self.tables(items))
+        return self.after(self.data, target)
+
+    def after(self, data: Interactions, target: int) -> Floats:
+        """Return the target's scores with other data."""
+        lazy: Any = replace(self.model, lazy=True)
+        found: Floats = lazy.fit(data).score(data.users.ids[[target]], data.items.arrow)[0]
+        return found.astype(np.float64)
 
     def prepare(self, swaps: Sequence[UserSwap]) -> _PreparedItems:
         """Return the swaps; everything else depends on the target."""
         return _PreparedItems(self, swaps)
-
-
-def _largest(values: Floats, count: int) -> Floats:
-    """Return rows with all but their largest positive values set to 0; on ties the first stay."""
-    if values.shape[1] <= count:
-        return values
-    edge = -np.partition(-values, count - 1, axis=1)[:, count - 1 : count]
-    above = values > edge
-    tied = (values == edge) & (edge > 0)
-    room = count - np.count_nonzero(above, axis=1, keepdims=True)
-    kept = above | (tied & (np.cumsum(tied, axis=1) <= room))
-    return np.where(kept, values, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    product: Floats
-    left: Floats
-    right: Floats
-    both: Floats
-    counts: Floats
-    sums: Floats
-    squares: Floats
-
-    def copy(self) -> _Tables:
-        return _Tables(*(a.copy() for a in self.parts()))
-
-    def parts(self) -> tuple[Floats, ...]:
-        return (
-            self.product, self.left, self.right, self.both, self.counts, self.sums, self.squares,
-        )  # fmt: skip
-
-    def add(self, items: Ints, codes: Ints, values: Floats, sign: float) -> None:
-        """Count one user's history in, or out."""
-        self.counts[codes] += sign
-        self.sums[codes] += sign * values
-        self.squares[codes] += sign * values**2
-        _, rows, place = np.intersect1d(items, codes, assume_unique=True, return_indices=True)
-        block, own = np.ix_(rows, codes), values[place][:, None]
-        self.product[block] += sign * own * values
-        self.left[block] += sign * own
-        self.right[block] += sign * values
-        self.both[block] += sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,21 +193,10 @@ class _PreparedItems:
     swaps: Sequence[UserSwap]
 
     def scores(self, target: int) -> Floats:
-        influence, data = self.influence, self.influence.data
-        items, values = history_of(data, target)
-        tables = influence.tables(items)
-        out = np.empty((len(self.swaps), data.n_items))
+        influence = self.influence
+        out = np.empty((len(self.swaps), influence.data.n_items))
         for number, swap in enumerate(self.swaps):
-            after = tables.copy()
-            for row in swap.rows:
-                if row < data.n_users:
-                    after.add(items, *self._row(influence.values, row), sign=-1.0)
-            for row in range(swap.cost):
-                after.add(items, *self._row(swap.histories, row), sign=1.0)
-            out[number] = influence.scored(items, values, after)
+            beyond = max((row + 1 - influence.data.n_users for row in swap.rows), default=0)
+            data = swapped(influence.data, swap, slots=max(beyond, 0))
+            out[number] = influence.after(data, target)
         return out
-
-    @staticmethod
-    def _row(matrix: sparse.csr_array, row: int) -> tuple[Ints, Floats]:
-        part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-        return matrix.indices[part].astype(np.int64), matrix.data[part].astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ombud.questions.authors.reranking import LOSS, TUNED
@@ -35,6 +36,7 @@ from ombud.report.show import (
 from ombud.stats.estimate import Estimate
 
 _LARGE = 0.1
+_BOOKS = frozenset({"bookcrossing", "goodbooks-10k", "linked"})
 _MOST = 5
 _STAGES = {
     "catalogue": "catalog",
@@ -128,6 +130,14 @@ def _noun(label: str, context: Context) -> str:
     if attribute(context).endswith(("gender", "sex")):
         name = PEOPLE.get(name.lower(), name)
     return name if name in PEOPLE.values() else f"{name} authors"
+
+
+def _works(context: Context) -> str:
+    """Return what items are called: "books"."""
+    stated = str(context.result.plan.options.get("noun") or "")
+    return shorten(stated, 40) or (
+        "books" if context.result.plan.data.source in _BOOKS else "works"
+    )
 
 
 def _stage(e: Estimate, context: Context) -> str:
@@ -276,6 +286,59 @@ def _model(context: Context) -> Text | None:
     )
 
 
+# The first screen: share, slope and cost, in one sentence each.
+
+
+def _ends(context: Context, found: Sequence[Estimate], scale: Scale) -> str:
+    """Return a value with its system, or the lowest and the highest of several systems."""
+    low, high = (
+        end(found, key=lambda e: e.value or 0.0) for end in (min, max)
+    )  # fmt: skip
+    ends = dict.fromkeys((low.system, high.system))
+    by = {e.system: e for e in (low, high)}
+    said = [f"{scale.number(by[s].value or 0.0)} ({_of(context, s)})" for s in ends]
+    return " to ".join(said)
+
+
+def _share_in_short(context: Context) -> Text | None:
+    first = _told(context)[:1]
+    lists = [e for e in context.find(SHARES) if [e.label] == first and not e.group and e.value]
+    own = [e for e in _steps(context, "profiles") if [e.label] == first and e.value is not None]
+    lists = [e for e in lists if not context.is_reference(e.system)] or lists
+    if not lists or not own:
+        return None
+    people = f"{_works(context)} by {_people(own[0], context)}"
+    return (
+        f"Of recommendations with a known author, {_ends(context, lists, PERCENT)} are {people}; "
+        f"in users\u2019 profiles, {percent(own[0].value or 0.0)} are.",
+    )
+
+
+def _slope_in_short(context: Context) -> Text | None:
+    found = [
+        e for e in context.find(SLOPE) if e.value is not None and e.label in _told(context)[:1]
+    ]
+    if not found:
+        return None
+    people = f"{_works(context)} by {_people(found[0], context)}"
+    return (
+        f"As profiles vary in the share of {people}, lists follow with a slope of "
+        f"{_ends(context, found, SCORE)}: 1 is as much as profiles, 0 not at all.",
+    )
+
+
+def _cost_in_short(context: Context) -> Text | None:
+    found = [
+        e.replace(value=-e.value, interval=None)
+        for e in context.find(LOSSES)
+        if e.value is not None and e.details.get("strategy") == "GreedyEQ"
+    ]
+    if not found:
+        return None
+    change = _ends(context, found, replace(PERCENT, signed=True))
+    return (f"Balancing each list (GreedyEQ) changes accuracy (MRR) by {change}.",)
+
+
 # -- Tables and charts of this study alone.
 
 
@@ -314,7 +377,7 @@ def _chart(
 
     def blocks(context: Context) -> Iterable[Block]:
         told = _told(context)
-        who = f"works by {_noun(told[0], context)}" if told else ""
+        who = f"{_works(context)} by {_noun(told[0], context)}" if told else ""
         panels = tuple(make(context, who)) if told else ()
         if panels:
             shown = title.format(who=who)
@@ -385,6 +448,26 @@ def _curves(context: Context, who: str) -> Sequence[str]:
         said = f"{name}: {who} in lists, by their share in the profile"
         panels.append(charts.plane(name, marks, x=x, y=y, said=said, equal=True))
     return panels
+
+
+def _each_user(context: Context) -> Iterable[Block]:
+    """Draw every user's share in the profile and in the list, where the plan asks for it."""
+    rows = [row for row in _rows(context, "creator-propagation-users") if not row["within"]]
+    panels = []
+    for system in list(dict.fromkeys(row["system"] for row in rows))[: charts.MOST]:
+        own = [(row["profile"], row["list"]) for row in rows if row["system"] == system]
+        x, y = ((f"share in the {what}", 0.0, 1.0) for what in ("profile", "list"))
+        cloud = charts.Line("users", own, cloud=True)
+        name = _of(context, system)
+        panels.append(charts.plane(name, [cloud], x=x, y=y, equal=True))
+    if panels:
+        title = f"Each user: {_works(context)} by {_noun(_told(context)[0], context)}"
+        caption = (
+            "Figures 11 and 12: a dot for each user, y / n. Privacy: who knows a user\u2019s "
+            "profile can find its dot. A public report does not have this figure."
+        )
+        caption = _sourced(context, caption)
+        yield Chart("authors-users", title, caption, title, tuple(panels), single_users=True)
 
 
 def _densities(context: Context, who: str) -> Sequence[str]:
@@ -614,7 +697,24 @@ def _balances(context: Context, notes: Notes) -> Iterable[Entry]:
 def _costs(context: Context, notes: Notes) -> Iterable[Entry]:
     for e in context.find(LOSSES):
         at = _trained(context, e.system) | {"strategy": str(e.details.get("strategy", e.group))}
-        yield Entry(at, value_cell(e, PERCENT, notes))
+        few = e.details.get("on_few_hits")
+        if e.value is not None or few is None:
+            cell = value_cell(e, PERCENT, notes)
+        else:
+            hits = count(e.details["hits_before"], "hit")
+            mark = notes.letter("Fewer than 50 hits: printed as in the paper, used in no sentence")
+            cell = Cell(f"{PERCENT.number(few)} {mark}", hits, "not tested", few)
+        yield Entry(at, cell)
+
+
+def _from_candidates(contexts: Sequence[Context]) -> str:
+    found = {row["candidates"] for c in contexts for row in c.rows("creator-reranking")}
+    ends = " to ".join(f"{n:,}" for n in sorted({min(found), max(found)})) if found else "no"
+    return (
+        "Table 10: relative loss of MRR by balancing; below 0 a gain. Strategies choose from the "
+        f"top {ends} items of each ranking (the paper: the whole ranking; candidates = "
+        "\u201call\u201d)."
+    )
 
 
 _TRAINED = {"set": "Data set", "feedback": "Feedback", "algorithm": "Algorithm"}
@@ -634,7 +734,7 @@ TABLES = (
                "recommendation lists. One list for everyone has no standard deviation; the paper "
                "prints it once for both kinds of feedback.",
                ("identity", "feedback", "algorithm"), ("set",), _balances, _TRAINED),
-    BlockTable("authors-table-10", "Table 10: relative loss of MRR by balancing; below 0 a gain.",
+    BlockTable("authors-table-10", _from_candidates,
                ("set", "feedback", "algorithm"), ("strategy",), _costs, _TRAINED),
 )  # fmt: skip
 
@@ -793,6 +893,7 @@ SECTIONS = (
             "of their profile. Dashed: lists equal to profiles.",
             _curves,
         ),
+        Custom(_each_user),
         Listing(
             SLOPE,
             "Slopes by system, with 95% posterior intervals.",
@@ -901,14 +1002,14 @@ def authors_question() -> Question:
         asks="Whose work is recommended more or less than users read it?",
         family={
             GAPS: Phrase(
-                sentence="{system} recommends works by {note} {more} often than users read them: "
+                sentence="{system} recommends {works} by {note} {more} often than users read them: "
                 "{level} of recommendations with a known author, compared with {other} of the "
-                "works in the same users\u2019 profiles.",
-                fallback="{system} recommends works by {note} {more} often than users read them.",
+                "{works} in the same users\u2019 profiles.",
+                fallback="{system} recommends {works} by {note} {more} often than users read them.",
                 summary="{system} recommend{s} {objects}",
-                object="{fewer} works by {note}",
+                object="{fewer} {works} by {note}",
                 than=" than users read",
-                what="works by {note}",
+                what="{works} by {note}",
                 note=_people,
                 compared=("recommendations", "users\u2019 profiles"),
                 scale=POINTS,
@@ -918,6 +1019,8 @@ def authors_question() -> Question:
         systems="recommender",
         yes="recommend{s} some authors more or less often than users read them",
         possible="A share could still differ by up to {bound} from that in profiles.",
+        words=lambda context: {"works": _works(context)},
+        in_short=(_share_in_short, _slope_in_short, _cost_in_short),
         changes=(_unknown, _genre),
         inspect="Compare the recommended {what} with those in the catalog, and run the audit again "
         "after changes.",

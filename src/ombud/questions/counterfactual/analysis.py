@@ -45,6 +45,7 @@ from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion
 from ombud.stats.bootstrap.resample import estimate
+from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.model import Model
 
 
@@ -53,9 +54,10 @@ class Counterfactual(CounterfactualOptions, Analysis):
     """Ask the systems what they would show if people, or other people's data, were different.
 
     The budget is stated: so many users, targets, edits and trainings, queries to a black box
-    counted. What is spent is in the table ``counterfactual-cost``. Reach, escape and drift-in
-    hold the model fixed (policy *frozen*); some of the edits found are checked after retraining.
-    Stability is measured under policy *retrained*.
+    counted. What is spent is in the table ``counterfactual-cost``. Reach and stability are about
+    models that are trained again (policy *retrained*); reach of sets, escape, drift-in and, if
+    asked for, reach of deployed models hold the model fixed (policy *frozen*), and some of the
+    edits found are checked after retraining.
     """
 
     asks_systems: ClassVar[bool] = True
@@ -131,8 +133,17 @@ class Counterfactual(CounterfactualOptions, Analysis):
             inner = mine.within(what)
             part.add(part_from_json(mine(("part", what), lambda: part_to_json(find(inner)))))
 
+        # BPR cannot take in a history, but it can be trained on one.
+        askable = not checked.reason or isinstance(model, BPR)
+        if "reach" in self.parts and self.retrained_users != 0 and askable:
+            add(
+                "retrained",
+                lambda k: estimate_retrained_reach(
+                    self, name, model, asked, settings, k, context.progress
+                ),
+            )
         if checked.reason:
-            reason = f"reach and escape are not asked: {checked.reason}"
+            reason = f"frozen reach and escape are not asked: {checked.reason}"
             total = len(context.systems)
             part.exclusions.append(
                 Exclusion(WHERE, "systems", 1, reason, total, "not-frozen", name)
@@ -144,12 +155,8 @@ class Counterfactual(CounterfactualOptions, Analysis):
                         "counterfactual-lists", system=name, person=person, rank=rank, item=title
                     )
             if "reach" in self.parts:
-                add("reach", lambda k: estimate_reach(self, name, model, asked, settings, k))
-                if self.retrained_users:
-                    add(
-                        "retrained",
-                        lambda k: estimate_retrained_reach(self, name, model, asked, settings, k),
-                    )
+                if self.frozen:
+                    add("reach", lambda k: estimate_reach(self, name, model, asked, settings, k))
                 if self.sets:
                     add("sets", lambda k: estimate_set_reach(self, name, model, asked, settings, k))
             if name in self.black_box:

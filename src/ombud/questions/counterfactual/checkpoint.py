@@ -27,7 +27,7 @@ WHERE = "counterfactual"
 FILE = "counterfactual.jsonl"
 """What was found so far, in the folder of a run."""
 
-_HEAD = {"counterfactual": 1, "ombud": __version__}
+_HEAD = {"counterfactual": 2, "ombud": __version__}
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "counterfactual-lists": {
         "system": pl.String, "person": pl.Int64, "rank": pl.Int64, "item": pl.String,
@@ -35,7 +35,16 @@ COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "counterfactual-reach": {
         "system": pl.String, "person": pl.Int64, "item": pl.String, "decile": pl.Int64,
         "reachable": pl.String, "edits": pl.String, "rank_today": pl.Int64, "rank_best": pl.Int64,
-        "policy": pl.String, "budget": pl.Int64,
+        "today": pl.Float64, "best": pl.Float64, "status": pl.String, "policy": pl.String,
+        "budget": pl.Int64,
+    },
+    "counterfactual-pairs": {
+        "system": pl.String, "user": pl.Int64, "item": pl.String, "decile": pl.Int64,
+        "rated": pl.Boolean, "policy": pl.String, "budget": pl.Int64, "drawing": pl.String,
+        "beta": pl.Float64, "seeds": pl.Int64, "today": pl.Float64, "best": pl.Float64,
+        "bound": pl.Float64, "status": pl.String, "gain": pl.Float64, "log_lift": pl.Float64,
+        "gain_low": pl.Float64, "gain_high": pl.Float64, "edits": pl.String,
+        "frozen_today": pl.Float64, "frozen_best": pl.Float64,
     },
     "counterfactual-ways": {
         "system": pl.String, "person": pl.Int64, "direction": pl.String, "label": pl.String,
@@ -164,6 +173,9 @@ def reach_to_json(reach: Reach) -> dict[str, Any]:
         "rank_best": reach.rank_best,
         "notes": list(reach.notes),
         "why_undecided": reach.why_undecided,
+        "agreed": reach.agreed,
+        "gain_interval": reach.gain_interval,
+        "frozen": reach.frozen,
     }
 
 
@@ -178,6 +190,9 @@ def reach_from_json(plain: dict[str, Any]) -> Reach:
         plain["rank_best"],
         tuple(plain["notes"]),
         plain["why_undecided"],
+        plain["agreed"],
+        None if plain["gain_interval"] is None else tuple(plain["gain_interval"]),
+        None if plain["frozen"] is None else tuple(plain["frozen"]),
     )
 
 

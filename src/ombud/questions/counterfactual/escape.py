@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.probes import DriftIn, Escape
 from ombud.probes.escape import LabelCount, Way, curve, readable
-from ombud.probes.outcomes import RetrainedOutcome
+from ombud.probes.models import closed_form
+from ombud.probes.outcomes import retrained_outcome
 from ombud.questions.counterfactual.checkpoint import (
     Checkpoint,
     PartResult,
@@ -64,6 +65,7 @@ class _OneLabel:
         self.rows: list[int] = []
         self.ways: list[Way] = []
         self.questions = self.trainings = 0
+        self.closed = closed_form(model) if plan.retrained else None
 
     def search(self) -> None:
         """Ask about users in random order until enough of them were at risk."""
@@ -187,6 +189,12 @@ class _OneLabel:
             for place in chosen
         )
         self.trainings += len(chosen)
+        lost = sum(w.fewest.cost is None for w in self.ways)
+        risk = sum(w.fewest.cost != 0 for w in self.ways)
+        if self.direction == "escape" and risk:
+            words = f"people at risk who cannot escape within {self.plan.escape_budget} edits"
+            about = self._about("beyond", f"{words} (frozen)", "frozen")
+            self.part.estimates.append(proportion(lost, risk, **about))
         words = f"still {_NAMES[self.direction]} after training again"
         about = self._about("holds-retrained", words, "retrained")
         self.part.estimates.append(proportion(held, len(chosen), **about))
@@ -205,7 +213,9 @@ class _OneLabel:
     def _holds(self, row: int, way: Way) -> bool:
         assert way.fewest.witness is not None  # somebody who got through
         history = self.asked.space(row, 0).history
-        again = RetrainedOutcome(self.model, self.asked.interactions, history, self.plan.k, own=row)
+        again = retrained_outcome(
+            self.model, self.closed, self.asked.interactions, history, self.plan.k, row
+        )
         (shown,) = again.after([way.fewest.witness])
         count = LabelCount(self.labelled, self.plan.k).value(shown, shown)
         out = self.direction == "escape"

@@ -30,16 +30,31 @@ class CounterfactualOptions(Options):
     drift-in need labels."""
     k: int = Field(default=10, ge=1)
     """The length of the lists."""
-    users: int = Field(default=40, ge=2)
+    users: int = Field(default=100, ge=2)
     """The number of users whose reach is audited, sampled over all levels of activity."""
-    targets: int = Field(default=100, ge=2)
+    targets: int = Field(default=50, ge=2)
     """The number of items that each of them may reach, sampled over all levels of popularity."""
     budget: int = Field(default=1, ge=0)
     """The number of edits of a user's own history that reach permits. With 1, every edit is
     tried."""
+    drawing: Literal["softmax", "list", "first"] = "softmax"
+    """How the probability of being recommended is defined: ``softmax``, the first item is drawn
+    with probability proportional to exp(beta score); ``list``, the item is among the first `k`;
+    ``first``, it is the first item."""
     beta: float = Field(default=0.0, ge=0)
-    """0 for fixed lists; otherwise the first item is drawn with probability proportional to
-    exp(beta score), and the probability gained is reported as well."""
+    """The beta of the softmax; 0 for that of each system, at which the first `k` items have e^6
+    times the odds of an average item."""
+    frozen: bool = False
+    """Whether reach is also reported with the model frozen, as deployed, for the same users and
+    targets."""
+    seeds: int = Field(default=10, ge=2)
+    """The number of trainings, with as many seeds, over which a probability is averaged, for models
+    whose training has a seed."""
+    choosing_seeds: int = Field(default=3, ge=1)
+    """The number of other seeds on which the best candidate is chosen."""
+    candidates: int = Field(default=3, ge=1)
+    """The number of edits that are trained for, for each user and target, where training has no
+    closed form."""
     labels: tuple[str, ...] = ()
     """The labels to escape from; by default, those most frequent in the recorded lists."""
     most_labels: int = Field(default=4, ge=1)
@@ -63,8 +78,9 @@ class CounterfactualOptions(Options):
     tries: int = Field(default=50, ge=1)
     """The number of edits tried at each step toward a more diverse list, for `moved` users and
     `escape_budget` edits."""
-    values: Literal["ends", "all"] = "ends"
-    """The ratings an edit may give: ``ends``, the lowest or the highest; ``all``, any."""
+    values: Literal["ends", "all"] = "all"
+    """The ratings an edit may give: ``all``, any of the scale; ``ends``, the lowest or the highest,
+    which is a search."""
     realistic: int = Field(default=0, ge=0)
     """0 for edits of any item; otherwise users rate only items among the first so many positions
     of their list."""
@@ -75,18 +91,24 @@ class CounterfactualOptions(Options):
     sets: tuple[str, ...] = ()
     """Labels, and columns of the item table such as genres: each label, and each of the most
     frequent values of a column, is a set that counts as reached with any of its items."""
-    retrained: int = Field(default=5, ge=0)
+    retrained: int = Field(default=2, ge=0)
     """The number of edits found, of each kind, that are checked on a model retrained on the edited
     data."""
-    retrained_users: int = Field(default=0, ge=0)
-    """The number of users whose reach is also audited under retraining, where training has a closed
-    form; every edit found is then retrained for."""
+    retrained_users: int | None = Field(default=None, ge=0)
+    """The number of users whose reach under retraining is audited: 0 for none; by default `users`,
+    and 20 users and 10 targets where training has no closed form."""
     moved: int = Field(default=20, ge=1)
     """The number of users on whose lists stability is measured."""
     others: int = Field(default=1, ge=1)
     """The number of other users whose data changes."""
-    treatments: tuple[SwapKind, ...] = Field(default=("removed",), min_length=1)
-    """How the data of those users changes."""
+    treatments: tuple[SwapKind, ...] = Field(default=("removed", "entries"), min_length=1)
+    """How the data of those users changes: ``removed``; ``entries``, one entry of each; and
+    others."""
+    passes: int = Field(default=0, ge=0)
+    """0 to train every treatment from the start; otherwise factor models continue for so many
+    passes, which is faster and another quantity."""
+    stability_seeds: int = Field(default=1, ge=1)
+    """The number of seeds over which the distances of stability are averaged."""
     shortlist: int = Field(default=1, ge=0)
     """The number of trainings for each user's most influential others."""
     random_treatments: int = Field(default=10, ge=0)

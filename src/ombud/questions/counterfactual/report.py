@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from ombud.probes import Jaccard
+from ombud.probes.summaries import STATUS
 from ombud.probes.training import ListChange
 from ombud.registry import question
 from ombud.report import charts
@@ -34,6 +35,7 @@ OVERLAP = ListChange(Jaccard()).name
 
 _LISTS = "counterfactual-lists"
 _MOST_PANELS = 3
+_MOST_LED = 3
 _MOST_ITEMS = 3
 _SHOWN_ITEMS = 5
 _ITEMS = Scale(places=1)
@@ -62,6 +64,7 @@ def _key(name: str, *roles: Role) -> Select:
 
 
 REACH = _key("reach/popularity-gap")
+STUCK = _key("escape/beyond")
 MOVED = _key("stability/above-noise")
 AVAILABLE = _key("reach/availability/proved", "overall")
 BY_GROUP = _key("reach/availability/proved", "group")
@@ -82,11 +85,35 @@ UNCHANGED = (
     Measure("Overlap with recorded lists", _key("consistency/overlap")),
     Measure("Same when queried twice", _key("consistency/asked-twice")),
 )
-RETRAINED = (
-    Measure("Proved", _key("retrained-reach/availability/proved")),
-    Measure("Not ruled out", _key("retrained-reach/availability/possible")),
-    Measure("Items per person", _key("retrained-reach/agency/proved"), _ITEMS),
+CHANCE = Scale(places=5)
+
+
+def _retrained(key: str) -> Select:
+    return _key(f"retrained-reach/{key}", "overall")
+
+
+DEFINITION = (
+    Measure("Today", _retrained("today"), CHANCE),
+    Measure("Best, retrained", _retrained("best"), CHANCE),
+    Measure("Today, median", _retrained("today/median"), CHANCE),
+    Measure("Best, median", _retrained("best/median"), CHANCE),
+    Measure("Log-lift, median", _retrained("log-lift/median"), Scale(places=2)),
+    Measure("0 today, reached", _retrained("new")),
+    Measure("Rated, best", _key("retrained-reach/rated/best"), CHANCE),
+    Measure("Could be shown", _retrained("could-be-shown")),
+    Measure("Proved", _retrained("status/proved")),
+    Measure("Searched", _retrained("status/searched")),
+    Measure("Undecided", _retrained("status/undecided")),
+    Measure("Above noise", _retrained("above-noise")),
 )
+RETRAINED = (
+    Measure("Proved", _retrained("availability/proved")),
+    Measure("Not ruled out", _retrained("availability/possible")),
+    Measure("Items per person", _retrained("agency/proved"), _ITEMS),
+    Measure("Less popular", _key("retrained-reach/popularity-gap"), POINTS),
+)
+LIFT = _key("retrained-reach/log-lift/median", "group")
+BEST = _key("retrained-reach/best", "group")
 DIVERSITY = (
     Measure("Observed", _key("attainable/observed")),
     Measure("Attainable", _key("attainable/attainable")),
@@ -167,6 +194,82 @@ def _scope(context: Context) -> Text:
         "not ruled out."
         f"{permitted}",
     )
+
+
+def _definition(found: Sequence[Estimate]) -> str:
+    """Return the caption of Definition 1: what a probability is, and how it is known."""
+    about = found[0].details
+    how = {
+        "softmax": "drawn first, in proportion to exp(beta score)",
+        "list": f"among the first {about['k']}",
+        "first": "the first item",
+    }[str(about["drawing"])]
+    said = [
+        f"Probability that an item a user has not rated is {how}: today, and at best after "
+        f"{_budget(found[0])} of that user\u2019s history and retraining; means over users and "
+        "items unless named a median, "
+        f"with {found[0].level:.0%} confidence intervals."
+    ]
+    systems = {e.system: e.details for e in found}
+    betas = [f"{name} {d['beta']:g}" for name, d in systems.items() if d["beta"] is not None]
+    if betas:
+        said.append(f"Beta: {', '.join(betas)}.")
+    seeded = [f"{name} over {d['seeds']} seeds" for name, d in systems.items() if d["seeds"] > 1]
+    if seeded:
+        said.append(f"Means of trainings: {', '.join(seeded)}.")
+    trained = [
+        f"{name} {d['witnesses_agree']} of {d['witnesses_trained']}"
+        for name, d in systems.items() if d["witnesses_trained"]
+    ]  # fmt: skip
+    if trained:
+        said.append(f"Edits found whose retraining agrees with the update: {', '.join(trained)}.")
+    loose = [name for name, d in systems.items() if not d["stratified"]]
+    if loose:
+        said.append(f"Users are not sampled by activity: {', '.join(loose)}.")
+    said.append(
+        "Proved: no permitted edit gives more (to 1e-6). Searched: an edit that gives more than "
+        "today was found, and others could give more still. Undecided: none was found and none is "
+        "excluded. Could be shown: at best at least the probability of today\u2019s last item of "
+        "the list. Rated: the user\u2019s own items, of which the rating is taken back. An item "
+        "is never rated to reach it."
+    )
+    return " ".join(said)
+
+
+def _lead(context: Context) -> Text:
+    """State the probability today and at best after retraining, of each system."""
+    outside = {
+        word: {e.system: e for e in context.find(_retrained(f"outside/{word}"))}
+        for word in ("today", "best")
+    }
+    shares = {
+        word: {e.system: e.value or 0.0 for e in context.find(_retrained(f"status/{word}"))}
+        for word in STATUS
+    }
+    found: list[Any] = []
+    for system, best in outside["best"].items():
+        now = outside["today"].get(system)
+        if best.value is None or now is None or now.value is None:
+            continue
+        budget = int(best.details["budget"])
+        edits = "one changed rating" if budget == 1 else f"up to {budget:,} changed ratings"
+        ends = ""
+        if best.details["values"] == "ends" and not shares["proved"].get(system):
+            ends = " to the lowest or highest value"
+        known = joined([
+            f"{shares[word][system]:.0%} {word}"
+            for word in STATUS if shares[word].get(system, 0) > 0
+        ])  # fmt: skip
+        name = context.names.system(system)
+        where = "an item outside the list" if not found else "such an item"
+        lead = f"After {edits}{ends} and retraining, " if not found else ""
+        found += [
+            lead, name, f" recommends {where} with probability {best.value:.2g} on "
+            f"average at best; today {now.value:.2g} ({known}). ",
+        ]  # fmt: skip
+        if len(found) >= 3 * _MOST_LED:
+            break
+    return tuple(part for part in found if part != "")
 
 
 def _dependencies(context: Context) -> Iterable[Block]:
@@ -412,6 +515,18 @@ def _changes(context: Context, system: str, person: int) -> Iterable[tuple[str, 
         what = f"{label} {'leaves' if out else 'enters'} the list{here}"
         yield shorten(what, 80), edits, f"{row['policy']}{more}"
     rows = context.rows("counterfactual-reach", **about)
+    retrained = [r for r in rows if r["policy"] == "retrained"]
+    likely = sorted((r for r in retrained if r["edits"]), key=lambda r: r["today"] - r["best"])
+    for row in likely[:_MOST_ITEMS]:
+        chances = f"{row['today']:.2g} today, {row['best']:.2g} at best"
+        what = f"{shorten(row['item'], 50)} is recommended with probability {chances}"
+        yield what, row["edits"], f"retrained, {row['status']}"
+    if retrained:
+        tally = [(sum(r["status"] == w for r in retrained), w) for w in STATUS]
+        said = f"of {count(len(retrained), 'item')} tested, the best probability of "
+        said += joined([f"{number:,} is {word}" for number, word in tally if number])
+        yield said, f"any {count(retrained[0]['budget'], 'edit')}", "retrained"
+    rows = [r for r in rows if r["policy"] == "frozen"]
     for row in [r for r in rows if r["reachable"] == "yes" and r["edits"]][:_MOST_ITEMS]:
         rank = row["rank_today"]
         now = "now without a score" if rank is None else f"now at position {rank:,}"
@@ -484,7 +599,8 @@ def _further(context: Context) -> Iterable[Block]:
     shown = {
         (s.metric, role)
         for s in (AVAILABLE, BY_GROUP, AGENCY, SETS, LABELS, TOLD, SHUT, MOVED,
-                  *(m.select for m in (*REACHED, *UNCHANGED, *RETRAINED, *DIVERSITY)))
+                  LIFT, BEST,
+                  *(m.select for m in (*REACHED, *DEFINITION, *UNCHANGED, *RETRAINED, *DIVERSITY)))
         for role in s.roles or ("overall", "group", "systems")
     }  # fmt: skip
     for (key, role), found in context.by_key.items():
@@ -523,9 +639,26 @@ SECTIONS = (
     part(
         "What people could be shown",
         Grid(
+            DEFINITION,
+            _definition,
+            SHARE,
+            name="counterfactual-definition",
+        ),
+        Matrix(
+            LIFT,
+            "Median log-lift (log of best probability over today\u2019s) after retraining, by "
+            "popularity of the items (decile 10 is the most popular) and by group of people.",
+            Scale(places=2), rows=("group",), ordered=True,
+        ),
+        Matrix(
+            BEST,
+            "Mean best probability after retraining, by popularity of the items and by group of "
+            "people.", CHANCE, rows=("group",), ordered=True, folded=True,
+        ),
+        Grid(
             REACHED,
             lambda found: f"Share of items that {_budget(found[0])} of a person\u2019s own "
-            f"history can bring into the first {found[0].details['k']}, with "
+            f"history can bring into the first {found[0].details['k']}, model frozen, with "
             f"{found[0].level:.0%} confidence intervals. Less popular: that half of the items "
             "minus the other, in percentage points. Retrained: share of the edits found that work "
             "after retraining.",
@@ -542,9 +675,10 @@ SECTIONS = (
         ),
         Grid(
             RETRAINED,
-            lambda found: "The same with the model retrained on every edited history "
-            f"({count(int(found[0].details['users']), 'user')}), where its training has a closed "
-            "form; elsewhere it is undecided.",
+            lambda found: f"Share of items that {_budget(found[0])} can bring into the first "
+            f"{found[0].details['k']}, model retrained. Proved: an edit that was evaluated exactly "
+            "or trained for brings them in. Less popular: that half of the items minus the "
+            "other, in percentage points.",
             SHARE,
             name="counterfactual-retrained",
         ),
@@ -609,10 +743,6 @@ SECTIONS = (
 # -- The question.
 
 
-def _halves(e: Estimate) -> tuple[float | None, float | None]:
-    return e.details.get("less_popular"), e.details.get("more_popular")
-
-
 def _others(e: Estimate, context: Context) -> str:
     verb, _, how = str(e.details.get("treatment", "changed")).partition("-")
     doing = {"removed": "removing", "planted": "adding", "replaced": "replacing"}
@@ -635,20 +765,18 @@ def counterfactual_question() -> Question:
         name="counterfactual",
         asks="What could people be shown if they acted differently?",
         family={
-            REACH: Phrase(
-                sentence="{system}: {note} can bring {level} of less popular items into that "
-                "person\u2019s list, compared with {other} of popular items.",
-                fallback="{system}: {note} can bring fewer of the less popular items into that "
-                "person\u2019s list than of the popular items ({size}).",
-                summary="{system} make{s} less popular items harder to reach than popular ones",
-                object="",
-                yes="make{s} less popular items harder to reach than popular ones",
-                what="less popular items",
-                compared=("less popular items", "popular items"),
-                levels=_halves,
-                scale=POINTS,
-                harm="less",
-                note=lambda e, _: f"{_budget(e)} of a person\u2019s history",
+            STUCK: Phrase(
+                sentence="{system}: {note} of the users whose list contains {what} cannot get it "
+                "out of their list by edits of their own history.",
+                summary="{system} keep{s} {objects} in the lists of users who try to avoid it",
+                object="{what}",
+                yes="keep{s} labels in the lists of users who try to avoid them",
+                levels=lambda e: (None, None),
+                scale=SHARE,
+                harm="more",
+                null=0.0,
+                possible="Up to {bound} of users could be unable to escape a label.",
+                note=lambda e, _: f"within {_budget(e)}, {SHARE.prose(e.value or 0.0)}",
             ),
             MOVED: Phrase(
                 sentence="{system}: {note} changes a list by {size} beyond retraining noise "
@@ -666,12 +794,12 @@ def counterfactual_question() -> Question:
             ),
         },
         systems="recommender",
-        yes="limit{s} what people can be shown, or let{s} other users\u2019 data change it",
-        possible="The share within reach could still be up to {bound} for less popular items than "
-        "for popular ones.",
+        yes="keep{s} labels in lists, or let{s} other users\u2019 data change them",
+        possible="The difference could still be up to {bound}.",
         changes=(_search,),
         inspect="Inspect the treatment of {what} in {systems}, and run the audit again after "
         "changes.",
+        lead=_lead,
         sections=SECTIONS,
         applies=lambda context: bool(_parts(context)),
     )

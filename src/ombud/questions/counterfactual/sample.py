@@ -32,7 +32,7 @@ class AuditSample:
     data: Dataset  # The audited data
     seed: int  # Of the samples
     # ``ends``: an edit rates with the least or the greatest value; ``all``: with any.
-    values: Literal["ends", "all"] = "ends"
+    values: Literal["ends", "all"] = "all"
     # 0 for any edit; otherwise a person rates only what stands in so many places of their list.
     realistic: int = 0
     # Permitted kinds of edits; ids of the items whose entries may change, or none for all.
@@ -81,18 +81,27 @@ class AuditSample:
         return int(np.count_nonzero(self._lengths == 0))
 
     def users(self, count: int) -> StratifiedSample:
-        """Return users, about as many of every activity group."""
+        """Return users, about as many of every activity group; not stratified below two of each."""
         rng = generator(self.seed, "counterfactual", "users")
-        return stratified_sample(self.activity, max(count, int(self.activity.max()) + 1), rng)
+        return _sample(self.activity, count, rng)
 
     def targets(self, count: int) -> StratifiedSample:
-        """Return items, about as many of every popularity decile."""
+        """Return items, about as many of every decile; not stratified below one of each."""
         rng = generator(self.seed, "counterfactual", "targets")
-        return stratified_sample(self.popularity, max(count, int(self.popularity.max()) + 1), rng)
+        return _sample(self.popularity, count, rng, each=1)
+
+    def is_stratified(self, count: int) -> bool:
+        """Return whether so many users are drawn by activity."""
+        return count >= 2 * (int(self.activity.max()) + 1)
+
+    @property
+    def scale(self) -> tuple[float, ...]:
+        """All ratings that the data permits."""
+        return permitted_values(self.interactions)
 
     def space(self, row: int, budget: int) -> EditSpace:
         """Return what one person may edit."""
-        scale = permitted_values(self.interactions)
+        scale = self.scale
         values = (scale[0], scale[-1]) if self.values == "ends" and len(scale) > 1 else scale
         return EditSpace.of_user(
             self.interactions,
@@ -210,3 +219,11 @@ class AuditSample:
             str(known[place]) if place >= 0 and known[place] is not None else own
             for place, own in zip(places, ids, strict=True)
         ]
+
+
+def _sample(
+    strata: NDArray[np.int64], count: int, rng: np.random.Generator, each: int = 2
+) -> StratifiedSample:
+    if count < each * (int(strata.max()) + 1):
+        strata = np.where(strata >= 0, 0, -1)
+    return stratified_sample(strata, count, rng)

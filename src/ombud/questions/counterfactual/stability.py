@@ -16,7 +16,9 @@ from ombud.probes.stability import StabilityResult
 from ombud.probes.stability_estimates import stability_estimates
 from ombud.probes.training import Change, ExpectedChange, ListChange, ProbabilityChange
 from ombud.questions.counterfactual.checkpoint import Checkpoint, PartResult
+from ombud.questions.counterfactual.reach import system_beta
 from ombud.questions.counterfactual.sample import AuditSample
+from ombud.stats import Estimate
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
@@ -48,10 +50,12 @@ def estimate_stability(
             ]
         elif further not in {"jaccard", "first-item"}:  # both are always there
             changes.append(ListChange(distance_of(further)))
-    if plan.beta:
+    beta = None
+    if plan.drawing == "softmax":
+        beta = system_beta(plan, model, asked)
         changes += [
-            ProbabilityChange(plan.beta),
-            ExpectedChange(Jaccard(), plan.k, plan.beta, seed=settings.seed),
+            ProbabilityChange(beta),
+            ExpectedChange(Jaccard(), plan.k, beta, seed=settings.seed),
         ]
     groups = asked.data.users if plan.by_group else None
     for kind in plan.treatments:
@@ -63,6 +67,8 @@ def estimate_stability(
             random=plan.random_treatments,
             noise_runs=plan.noise_runs,
             seed=settings.seed,
+            passes=plan.passes or None,
+            seeds=tuple(range(plan.stability_seeds)),
         )
         result = stability(
             model, asked.interactions, users, tried, changes=changes, groups=groups,
@@ -71,12 +77,26 @@ def estimate_stability(
         options: dict[str, Any] = {
             "level": settings.level, "replicates": settings.replicates, "seed": settings.seed
         }  # fmt: skip
-        # The probe knows the model by its type; the audit has a name for it.
-        part.estimates += [e.replace(system=name) for e in stability_estimates(result, **options)]
+        # The probe knows the model by its type; the audit has a name for it. A beta of each
+        # system's own is in the details: distances of all systems have one name.
+        part.estimates += [
+            _own_beta(e.replace(system=name), None if plan.beta else beta)
+            for e in stability_estimates(result, **options)
+        ]
         part.exclusions += result.exclusions
         part.cost(name, f"stability, {kind}", len(result.targets), 0, result.trainings)
         _tell(part, name, result, plan.people)
     return part
+
+
+def _own_beta(e: Estimate, beta: float | None) -> Estimate:
+    """Return an estimate whose names leave out the beta of the system, which details have."""
+    if beta is None:
+        return e
+    words = f"beta = {beta:g}"
+    details = {**e.details, "beta": beta}
+    details["distance"] = str(e.details["distance"]).replace(words, "beta of the system")
+    return e.replace(metric=e.metric.replace(words, "beta of the system"), details=details)
 
 
 def _tell(part: PartResult, name: str, result: StabilityResult, people: int) -> None:

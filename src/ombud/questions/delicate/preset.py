@@ -206,6 +206,7 @@ def _analyses(options: DelicateOptions) -> tuple[dict[str, Any], ...]:
         heads: dict[str, Any] = {"train": str(options.train), "model": options.model}
         heads |= {"against_bias": list(options.against_bias)} if options.against_bias else {}
         heads |= {"ratings": str(options.ratings)} if options.ratings else {}
+        heads |= {"base": str(options.base), "updates": options.updates} if options.base else {}
         result.append({"name": "head-comparison", **heads})
     if options.published:
         result.append({"name": "published-figures"})

@@ -63,7 +63,7 @@ class _Regression(Options, Analysis):
                     Exclusion(f"{name}: {self.title}", f"column ({column})", 1, reason)
                 )
             errors = fit.pop("coefficients", {})
-            rows += [_row(e) | errors.get(e.group, dict.fromkeys(_MODEL)) for e in result]
+            rows += [_row(e) | errors.get(e.group, dict.fromkeys(MODEL)) for e in result]
         corrected = correct(estimates, settings.correction)
         tables = {self.registered_name: pl.DataFrame(rows, infer_schema_length=None)}
         if fits:
@@ -226,7 +226,7 @@ def _fitted(
     classical = _classical(fitted, linear=not asked.logistic)
     columns_of_model = zip(("constant", *names), fitted.params, fitted.bse, classical, strict=True)
     fit["coefficients"] = {
-        name: dict(zip(_MODEL, map(float, numbers), strict=True))
+        name: dict(zip(MODEL, map(float, numbers), strict=True))
         for name, *numbers in columns_of_model
     }
     fit["intercept_classical_error"] = float(classical[0])
@@ -288,7 +288,7 @@ def _joint_test(fitted: Any, width: int, units: int, *, linear: bool) -> dict[st
     return {"test": name, "statistic": value, "degrees_of_freedom": degrees, "p": p}
 
 
-_MODEL = ("coefficient", "error", "classical_error")
+MODEL = ("coefficient", "error", "classical_error")
 """What the table of a model has beside its estimates, on the scale of the model."""
 
 

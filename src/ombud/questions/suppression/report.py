@@ -8,6 +8,7 @@ from functools import partial
 
 from ombud.audits.result import Result
 from ombud.metrics.engine.signs import weight
+from ombud.questions.suppression.tables import TABLES, figure_1, refused
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
@@ -650,6 +651,9 @@ SECTIONS = (
             SCORE,
             ("group", "metric", "value", "n"),
         ),
+    ),
+    part(
+        "Tables of the published study", Say((refused,)), *TABLES, Custom(figure_1), appendix=True
     ),
     part("Group by group", Custom(_group_pages), appendix=True),
 )

@@ -111,7 +111,7 @@ class SuppressionCounts(Options, Analysis):
                     groups = ("", *data.text_groups.names)
                     inside = np.hstack([inside, data.text_groups.aligned(measured.ids)])
                 for column, label in enumerate(measured.labels):
-                    values = measured.columns["value"][:, column]
+                    values = measured.columns["value"][:, column].astype(np.float64)
                     known = ~np.isnan(values)
                     if not known.any():
                         continue

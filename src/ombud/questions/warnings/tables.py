@@ -16,7 +16,7 @@ from ombud.report.show import BlockTable, Entry, Notes, value_cell
 SHIFT = Select("popularity-shift/difference", exact=True)
 _TOP = 10
 _SMALL_P = 0.005
-_RATE = Scale(places=4)
+_RATE = Scale(places=5)
 _MEASURES = {"precision": "Precision", "recall": "Recall", "f1": "F1", "rmse": "RMSE"}
 
 

@@ -2,8 +2,9 @@
 // Sorting, filtering, CSV and the table of all numbers. The page reads well without it.
 const make = (tag, props = {}, ...inside) => { const e = Object.assign(document.createElement(tag), props); e.append(...inside); return e; };
 const save = (name, rows) => {
-  const cell = t => /^[=+\-@\t\r]/.test(t) && isNaN(t) ? "'" + t : t;
-  const text = rows.map(r => r.map(t => '"' + cell(String(t)).replaceAll('"', '""') + '"').join(",")).join("\n");
+  const plain = t => t.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]/g, "");
+  const cell = t => /^([\t\n]|\s*'*[=@|%+\-\uff1d\uff20\uff0b\uff0d])/.test(t) && isNaN(t) ? "'" + t : t;
+  const text = rows.map(r => r.map(t => '"' + cell(plain(String(t))).replaceAll('"', '""') + '"').join(",")).join("\n");
   make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name + ".csv" }).click();
 };
 for (const table of document.querySelectorAll("table[data-name]")) {

@@ -2,12 +2,16 @@
 
 from ombud.http.pace import RunSettings
 from ombud.systems.moderators.anthropic import AnthropicMessages
+from ombud.systems.moderators.azure import AzureContentSafety as AzureContentSafety
+from ombud.systems.moderators.bedrock import BedrockChecks as BedrockChecks
+from ombud.systems.moderators.bedrock import BedrockGuardrail as BedrockGuardrail
 from ombud.systems.moderators.glin import GlinProfanity
 from ombud.systems.moderators.google import GoogleModerateText
 from ombud.systems.moderators.hatesonar import HateSonar
 from ombud.systems.moderators.http import HttpModerator
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
 from ombud.systems.moderators.keyword import KeywordModerator
+from ombud.systems.moderators.mistral import MistralModeration as MistralModeration
 from ombud.systems.moderators.openai import OpenAIModeration
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.policy import LlamaGuard as LlamaGuard

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from ombud.errors import PlanError
-from ombud.http.pace import RunSettings
+from ombud.http.keys import host_matches
 from ombud.http.store import hash_of
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
@@ -20,28 +21,28 @@ from ombud.systems.quote import Price
 class Perspective(ScoredService):
     """Perspective: the probability that readers find a comment toxic.
 
-    The service has announced its end for the end of 2026; its address can be changed, and
-    recorded decisions (`RecordedDecisions`) outlive it. The key travels in a header, not in the
-    address, where logs would keep it. One question a second is its default quota, and the
-    default here.
+    The service ends with 2026 and takes no new users. Its replies stay readable: from the cache,
+    and as recorded decisions (`RecordedDecisions`). Its address can be changed, but a compatible
+    server has another model behind it. The key travels in a header, not in the address, where
+    logs would keep it. One question a second is its default quota, and the default here.
 
     Parameters
     ----------
     attributes
         What to score, such as ``TOXICITY``, ``IDENTITY_ATTACK``; all that are named count.
     language
-        Of the texts; empty to let the service guess.
+        Of the texts; empty to let the service guess, which it often does wrongly for short ones.
     version
         Of the API.
     """
 
     own_host: ClassVar[str] = "commentanalyzer.googleapis.com"
     former_threshold: ClassVar[float | None] = 0.7
+    pace: ClassVar[Mapping[str, float]] = {"per_second": 1.0}
 
     base_url: str = "https://commentanalyzer.googleapis.com"
     key_env: str = "PERSPECTIVE_API_KEY"
     price: Price = field(default_factory=lambda: Price(0.0))
-    run: RunSettings = field(default_factory=lambda: RunSettings(per_second=1.0))
     max_bytes: int = 20_480
     attributes: list[str] = field(default_factory=lambda: ["TOXICITY"])
     language: str = "en"
@@ -53,6 +54,16 @@ class Perspective(ScoredService):
             raise PlanError(
                 f"{self.name}: thresholds names {', '.join(strange)}; attributes does not"
             )
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the attribute and the version of the API of the paper."""
+        return {"attributes": ["TOXICITY"], "version": "v1alpha1"}
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """That the service ends."""
+        own = host_matches(urlsplit(self.base_url).hostname or "", self.own_host)
+        return ("Perspective ends with 2026: store its replies before that",) if own else ()
 
     @property
     def url(self) -> str:

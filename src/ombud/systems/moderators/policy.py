@@ -306,3 +306,7 @@ class LlamaGuard(PolicyModerator):
         if self.prompt == "published":
             self.prompt = published_prompt()
         super().__post_init__()
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return Llama Guard 2 with the prompt of the speech-suppression paper."""
+        return {"model": "meta-llama/Meta-Llama-Guard-2-8B", "prompt": published_prompt()}
