@@ -131,8 +131,8 @@ def decode_lines(
     """
     texts = pl.Series([line.decode("utf-8", "replace") for line in lines], dtype=pl.String)
     # Polars makes another character of half a one.
-    odd = _has_truth(texts, fields) or texts.str.contains(r"\\u[dD][89a-fA-F]").any()
-    found = None if odd else _decoded_at_once(texts, fields)
+    slow = _has_truth(texts, fields) or texts.str.contains(r"\\u[dD][89a-fA-F]").any()
+    found = None if slow else _decoded_at_once(texts, fields)
     if found is not None:
         return found
     kept: list[Any] = []
