@@ -290,6 +290,17 @@ class Runner:
             estimate = work.quote(self.asker, self.settings)
             return self._report(texts, work, work.backlog.calls, estimate, 0)
 
+    def replies(self, texts: Texts) -> list[Any]:
+        """Return the JSON of each good reply in the cache, by repeat and text; None without one."""
+        with self._open() as store:
+            calls = store.latest()
+        hashes = [hash_of(without_surrogates(str(text))) for text in texts.texts]
+        found = [calls.get((h, r)) for r in range(self.settings.repeats) for h in hashes]
+        return [
+            json.loads(call.raw) if call and call.raw and call.status == 200 else None
+            for call in found
+        ]
+
     def seconds(self) -> list[float]:
         """Return how long the service took for each reply that is in the cache."""
         with self._open() as store:
