@@ -96,7 +96,7 @@ def winogender_probe(
         "level": level,
     }
     jobs = np.unique(np.array(sentences.occupation), return_inverse=True)[1]
-    whole = ~np.isnan(table).any(axis=1)
+    whole: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=1))
     fails: NDArray[np.bool_] = np.asarray(
         whole & (np.nan_to_num(table).min(axis=1) != np.nan_to_num(table).max(axis=1))
     )
@@ -217,6 +217,9 @@ def _correlation(
     # Fisher's transformation; capped, since two equal columns have no spread left.
     z = np.arctanh(np.clip(left, -0.999999, 0.999999))
     error = float(np.sqrt((groups - 1) / groups * np.sum((z - z.mean()) ** 2)))
+    if not error > 1e-12:
+        reason = "none: every occupation shows the same, which is not certainty"
+        return Estimate(value=r, interval=None, method=reason, n=n, null=0.0, **fields)
     half = float(stdtrit(groups - 1, (1 + fields["level"]) / 2)) * error
     middle = float(np.arctanh(np.clip(r, -0.999999, 0.999999)))
     interval = (float(np.tanh(middle - half)), float(np.tanh(middle + half)))

@@ -150,6 +150,8 @@ def _joined(found: list[Dataset]) -> Texts:
         start = int(clusters[-1].max()) + 1
         exclusions += [replace(e, where=f"{data.card.name}: {e.where}") for e in texts.exclusions]
     table = pl.concat(frames, how="diagonal")
+    # A part without votes has none for its texts: no rater of them is known.
+    table = table.with_columns(pl.col(c).fill_null(0) for c in ("yes", "no") if c in table.columns)
     if clustered:
         table = table.with_columns(cluster=np.concatenate(clusters))
     read = Texts.from_frame(table, source="combined")

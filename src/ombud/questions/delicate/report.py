@@ -227,6 +227,14 @@ def _rare_table(context: Context) -> Iterable[Block]:
 def _flips(context: Context) -> Iterable[Block]:
     """Say how many decisions each swap changes."""
     lines: list[Text] = []
+    for e in context.find(COUNTRY):
+        if e.value is not None:
+            ends = ""
+            if e.interval:
+                ends = f" (95% CI {percent(e.interval[0])} to {percent(e.interval[1])})"
+            lines.append(("Countries swapped: ", context.names.system(e.system), " decides ",
+                          Strong(percent(e.value)), " of pairs of countries differently in the "
+                          f"same sentence{ends}."))  # fmt: skip
     for e in context.find(SWAPS, TRIPLETS, TEMPLATES):
         flips = e.details.get("flips", e.details.get("fails"))
         if e.value is None or flips is None or not e.n:
@@ -610,7 +618,7 @@ def delicate_swaps() -> Question:
     """Declare which changes of gender or country alone change decisions."""
     changed = Phrase(
         sentence="{system} decides {size} differently when only {what} is swapped.",
-        summary="{system} change{s} decisions when only {objects} is swapped",
+        summary="{system} change{s} decisions when a text is the same but for {objects}",
         object="{what}",
         yes="change{s} decisions when only gender or country is swapped",
         what="{what} swapped",
@@ -629,7 +637,6 @@ def delicate_swaps() -> Question:
                 changed,
                 sentence="{system} decides {size} of Winogender differently when only the pronoun "
                 "is swapped.",
-                summary="{system} change{s} decisions when only {objects} is swapped",
                 object="a pronoun",
                 scale=replace(SHARE, unit=" of sentence pairs"),
             ),
