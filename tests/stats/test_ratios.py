@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ombud.stats import Mean, Sample, resample
+from ombud.stats.clustered_rates import cluster_moments, log_ratio_error
 from ombud.stats.proportions import exact
 from ombud.stats.ratios import (
     rate_ratio,
@@ -195,3 +196,25 @@ def test_a_selected_ratio_beside_a_rest_without_events() -> None:
     assert 0 < low < 0.4 / (8 / 70)
     assert high == pytest.approx(70 / 20)
     assert selected_rate_ratio((8, 20, 5), (0.0, 50.0), share=None, rate=0.4)[1] == np.inf
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_error_of_a_log_ratio_from_sums_is_that_of_the_units(seed: int) -> None:
+    """A second route: influences of single units, summed by cluster."""
+    rng = np.random.default_rng(seed)
+    clusters = rng.integers(0, 12, 80)
+    member = (rng.random(12) < 0.5)[clusters] | (rng.random(80) < 0.1)
+    y = (rng.random(80) < 0.4).astype(float)
+    inside, outside = np.where(member, y, np.nan), np.where(member, np.nan, y)
+    counts = (y[member].sum(), float(member.sum()), y.sum(), 80.0)
+    if not (0 < counts[0] < counts[2]) or member.all():
+        return
+    moments = cluster_moments(y, member, clusters)
+    groups = len(np.unique(clusters[member]))
+    for of_whole, other in ((True, y), (False, outside)):
+        units = ratio_of_means(inside, other, clusters=clusters)
+        if np.isnan(units.low):
+            continue
+        least = min(groups, len(np.unique(clusters[~np.isnan(other)])))
+        error = log_ratio_error(counts, moments, of_whole=of_whole) * np.sqrt(least / (least - 1))
+        assert np.log(units.high / units.ratio) == pytest.approx(1.959964 * error, rel=1e-5)
