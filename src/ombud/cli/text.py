@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
@@ -223,8 +223,6 @@ def train(
       ombud text train project --to my-detector --model ngrams
       ombud text train ratings.csv --to my-detector --recipe published --base roberta-base
     """
-    from typing import get_args
-
     from ombud.app.project import Project
     from ombud.app.tables import labels_table
     from ombud.systems.detectors import TransformerDetector

@@ -307,7 +307,8 @@ def spread_estimates(values: ArrayLike, key: str, metric: str, **about: Any) -> 
             continue
         quartiles = np.quantile(known, [0.25, 0.75])
         value = {
-            "sd": float(known.std(ddof=1)),
+            # Equal values have a mean that is off in the last bit, but no spread.
+            "sd": float(known.std(ddof=1)) if known.max() > known.min() else 0.0,
             "range": float(known.max() - known.min()),
             "iqr": float(quartiles[1] - quartiles[0]),
         }[short]
