@@ -29,7 +29,15 @@ FOREIGN = {
     "registry.py": {"model_fields", "options", "value"},
     "report/pdf.py": {"geteuid"},
     "systems/detectors/transformer.py": {"model_max_length"},
-    "systems/moderators/huggingface.py": {"_commit_hash", "_name_or_path", "config", "model"},
+    "systems/moderators/detoxify.py": {"tokenizer"},
+    "systems/moderators/huggingface.py": {
+        "_commit_hash",
+        "_name_or_path",
+        "config",
+        "model",
+        "model_max_length",
+        "tokenizer",
+    },
     "systems/moderators/service.py": {"registered_name"},
     "systems/moderators/sklearn_pipeline.py": {"predict_proba"},
     "systems/own.py": {
