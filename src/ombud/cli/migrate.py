@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import tomli_w
 import typer
 
 from ombud.cli.audits import show_result
@@ -178,8 +179,6 @@ def _store(plan: Plan, name: str, file: Path, quiet: bool) -> None:
 
 def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
     """Write a plan that compares the new moderator with itself as it is now, and a gate."""
-    import tomli_w
-
     from ombud.audits.plan import Plan as AnyPlan
     from ombud.files import read_parquet
 

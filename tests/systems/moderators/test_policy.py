@@ -16,7 +16,7 @@ from ombud import registry
 from ombud.data.decisions import Outcome
 from ombud.data.texts import Texts
 from ombud.errors import OmbudError, PlanError
-from ombud.systems.moderators import PolicyModerator, RunSettings
+from ombud.systems.moderators import Perspective, PolicyModerator, RunSettings
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.forms import FORMS, verdict_masses
 from ombud.systems.moderators.policy import ALLOW_MASS, FLAG_MASS, LlamaGuard
@@ -365,3 +365,16 @@ def test_llama_guard_is_an_alias_that_finds_its_old_replies() -> None:
         "messages": [{"role": "user", "content": "a"}],
         "temperature": 0.0,
     }
+
+
+def test_stored_replies_are_read_after_a_service_has_ended(stub_with: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "a.sqlite"
+    service = stub_with()
+    system = Perspective(base_url=service.url, cache=cache, threshold=0.5, key_env="")
+    first = system.moderate(texts_of("zz", "peace"))
+    service.__exit__()  # the end of the service
+    later = Perspective(base_url=service.url, cache=cache, threshold=0.9, key_env="")
+    again = later.moderate(texts_of("zz", "peace"))
+    assert np.array_equal(first.scores, again.scores)
+    assert again.outcomes.tolist() == [F, A]
+    service.__enter__()  # the fixture ends it once more
