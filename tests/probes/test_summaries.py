@@ -77,7 +77,9 @@ def test_a_table_from_what_reachability_found() -> None:
     def reach(reachable, today, best):
         return SimpleNamespace(
             reachable=reachable, rank_today=5, rank_best=None,
-            probability=SimpleNamespace(today=today, attained=best),
+            probability=SimpleNamespace(today=today, attained=best, status="searched"),
+            in_list=SimpleNamespace(today=0.0, attained=float(reachable is True)),
+            gain_interval=(0.01, 0.2),
         )  # fmt: skip
 
     rows = [[reach(True, 0.1, 0.5), reach(None, 0.1, 0.1)], [None, reach(False, 0.0, 0.2)]]
@@ -85,6 +87,13 @@ def test_a_table_from_what_reachability_found() -> None:
     np.testing.assert_array_equal(found.reachable, [[1, 0.5], [np.nan, 0]])
     np.testing.assert_array_equal(found.best, [[0.5, 0.1], [np.nan, 0.2]])
     assert np.isnan(found.rank_best).all()
+    np.testing.assert_array_equal(found.status, [[1, 1], [np.nan, 1]])
+    measures = found.measures()
+    assert np.nanmean(measures["above-noise"][0]) == 1
+    assert np.nanmean(measures["status/searched"][0]) == 1
+    # Of the pairs with probability 0 today, one; it can be reached.
+    np.testing.assert_array_equal(measures["new"][0], [[np.nan, np.nan], [np.nan, 1]])
+    np.testing.assert_array_equal(measures["outside/best"][0], found.best)
 
 
 @pytest.mark.parametrize(

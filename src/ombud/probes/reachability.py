@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -208,7 +208,7 @@ class _Search:
             self.outcome = UpdatedOutcome(self.box, model, space.history, asked.k, **options)
         elif asked.policy == "retrained":
             data: Interactions = model.interactions
-            seeded = any(f.name == "seed" for f in fields(model))  # type: ignore[arg-type]
+            seeded = hasattr(model, "seed")
             options["baselines"] = {} if baselines is None else baselines
 
             def trained(seeds: tuple[int, ...]) -> RetrainedOutcome:

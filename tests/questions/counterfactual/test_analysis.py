@@ -389,3 +389,22 @@ def test_samples_stand_for_everybody(world: Path) -> None:
     assert sorted(asked.order.tolist()) == list(range(asked.interactions.n_users))
     assert asked.titles[asked.interactions.items.codes(["item-04"])[0]] == "Film no. 4"
     assert asked.titles[asked.interactions.items.codes([LONELY])[0]] == LONELY
+
+
+@pytest.mark.parametrize("drawing", ["list", "first"])
+def test_other_drawing_rules_and_a_model_that_does_not_fold_in(world: Path, drawing: str) -> None:
+    systems = EASE | {"BPR": {"type": "bpr", "factors": 4, "epochs": 2, "seed": 1}}
+    plan = plan_of(
+        world, systems, parts=["reach"], drawing=drawing, frozen=False, users=3, targets=5,
+        retrained_users=3,
+    )  # fmt: skip
+    result = Audit.from_plan(plan).run()
+    pairs = result.tables["counterfactual-pairs"]
+    assert set(pairs["drawing"]) == {drawing} and pairs["beta"].is_null().all()
+    ease = pairs.filter(system="Our EASE")
+    assert set(ease["best"]) <= {0.0, 1.0} and "proved" in set(ease["status"])
+    bpr = pairs.filter(system="BPR")
+    assert set(bpr["seeds"]) == {2} and "proved" not in set(bpr["status"])
+    found = [e for e in result.select("retrained-reach/best") if not e.group and not e.label]
+    assert {e.details["users"] for e in found} == {3}  # three are asked, not one of each group
+    assert not any(e.details["stratified"] for e in found)

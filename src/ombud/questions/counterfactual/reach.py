@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,7 @@ class _Retrained:
     @property
     def seeds(self) -> int:
         """How many trainings a probability is the mean of."""
-        return len(self.probe.seeds) if is_seeded(self.model) and self.closed is None else 1
+        return len(self.probe.seeds) if hasattr(self.model, "seed") and self.closed is None else 1
 
     def of_user(self, row: int, targets: np.ndarray) -> list[dict[str, Any]]:
         """Return what one user can reach of all targets, rated ones too, as plain values."""
@@ -185,11 +185,6 @@ class _Retrained:
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = abs(np.log(found) - np.log(drawn.attained))
         return bool(found == drawn.attained or apart <= _AGREES)
-
-
-def is_seeded(model: Model) -> bool:
-    """Return whether a model's training has a seed."""
-    return any(f.name == "seed" for f in fields(model))  # type: ignore[arg-type]
 
 
 def system_beta(plan: Counterfactual, model: Model, asked: AuditSample) -> float:
