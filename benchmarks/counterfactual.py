@@ -5,11 +5,17 @@
 `single_edit_ms`: exact reach of all items of one person by any single edit, in CPU ms per target,
 factor model of MovieLens-1M size. `black_box_*`: questions per target, and the share of what the
 white box reaches, at three budgets.
+`ease_update_vs_retrain`, `itemknn_update_vs_copy`: how many times the CPU time of one exact single
+edit training again (EASE), or training a copy for one history (item-kNN), takes.
+`update_growth_*`: CPU ms per edit of exact updates, by items, users, and targets.
+`preset_small_cpu_min`: the default preset with EASE and item-kNN on MovieLens-small, all values
+(needs OMBUD_REALDATA); `preset_small_ends_cpu_min`: lowest and highest values only.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -217,7 +223,100 @@ def black_box(options: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def rated(users: int, items: int, each: int) -> Any:
+    """Random ratings: some for each user, every item rated at least once."""
+    from ombud.data.interactions import Interactions
+
+    rng = np.random.default_rng(SEED)
+    rows = np.repeat(np.arange(users), each)
+    chance = 1.0 / (10 + np.arange(items))
+    chance /= chance.sum()
+    codes = np.concatenate([rng.choice(items, each, False, chance) for _ in range(users)])
+    rows = np.concatenate([rows, rng.integers(users, size=items)])
+    codes = np.concatenate([codes, np.arange(items)])
+    cells = np.unique(rows * items + codes)
+    stars = rng.integers(1, 6, len(cells)).astype(float)
+    return Interactions.from_arrays(cells // items, cells % items, stars, rating_scale=(1.0, 5.0))
+
+
+def updates(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Exact single edits after retraining against training, and what their cost grows with."""
+    from ombud.probes.edits import EditSpace
+    from ombud.probes.models import closed_form
+    from ombud.probes.models.base import TrainedBox
+    from ombud.systems.recommenders import EASE, ItemKNN
+
+    result: dict[str, Any] = {}
+    rng = np.random.default_rng(SEED)
+
+    def each(form: Any, made: Any, targets: int) -> float:
+        codes = np.sort(rng.choice(made.n_items, targets, replace=False))
+        space = EditSpace.of_user(made, made.users.ids[3], budget=1)
+        form.single_edits(space, 3, codes[:1], k=10, beta=4.0)  # compiled
+        started = time.process_time()
+        found = form.single_edits(space, 3, codes, k=10, beta=4.0)
+        return (time.process_time() - started) / len(found.singles)
+
+    made = rated(600, options["items"], 80)
+    ease, near = EASE(threads=1).fit(made), ItemKNN(threads=1).fit(made)
+    for name, model, other in (
+        ("ease_update_vs_retrain", ease, TrainedBox(ease, 3)),
+        ("itemknn_update_vs_copy", near, closed_form(near).box(3)),
+    ):
+        space = EditSpace.of_user(made, made.users.ids[3], budget=1)
+        history = space.history.after((space.singles().edit(0),))
+        other.scores([history])
+        started = time.process_time()
+        other.scores([history])
+        whole = time.process_time() - started
+        one = each(closed_form(model), made, 50)
+        result[name], result[f"{name}_ms"] = whole / one, 1e3 * one
+    for users, items, targets in (
+        (600, 500, 50),
+        (600, 2000, 50),
+        (2400, 500, 50),
+        (600, 500, 400),
+    ):
+        made = rated(users, items, 80)
+        for name, kind in (("ease", EASE), ("itemknn", ItemKNN)):
+            form = closed_form(kind(threads=1).fit(made))
+            key = f"growth_{name}_users_{users}_items_{items}_targets_{targets}"
+            result[key] = 1e3 * each(form, made, targets)
+    return result
+
+
+def preset(options: Mapping[str, Any]) -> dict[str, Any]:
+    """CPU minutes of the default preset with EASE and item-kNN on MovieLens-small."""
+    import tempfile
+
+    from ombud.audits import Audit, Plan
+
+    plan = Plan.from_dict(
+        {
+            "preset": "counterfactual",
+            "seed": 1,
+            "sample": 200,
+            "data": {
+                "source": "movielens-tmdb",
+                "options": {
+                    "path": str(Path(os.environ["OMBUD_REALDATA"]) / "movielens-small"),
+                    "keywords": str(Path(os.environ["OMBUD_REALDATA"]) / "tmdb-keywords"),
+                    "unlabeled": "no-if-any-keyword",
+                },
+            },
+            "systems": {"Item kNN": {"type": "item-knn"}, "EASE": {"type": "ease"}},
+            "options": {"values": options["values"]},
+        }
+    )
+    started = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        Audit.from_plan(plan).run(Path(folder) / "run")
+    return {"minutes": (time.process_time() - started) / 60}
+
+
 CASES = {
+    "updates": updates,
+    "preset": preset,
     "reach_ombud": reach_ombud,
     "reach_cvxpy": reach_cvxpy,
     "single_edits": single_edits,
@@ -232,6 +331,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="about two minutes")
     quick = parser.parse_args().quick
     figures: dict[str, float] = {}
+    exact = measure(__file__, "updates", {"items": 1000 if quick else 3000})
+    named = {k: v for k, v in exact.items() if k not in {"cpu", "mib"}}
+    figures |= {k if "_vs_" in k else f"update_{k}": v for k, v in named.items()}
+    if os.environ.get("OMBUD_REALDATA") and not quick:
+        for values, key in (("ends", "preset_small_ends_cpu_min"), ("all", "preset_small_cpu_min")):
+            figures[key] = measure(__file__, "preset", {"values": values})["minutes"]
     reach = {"users": 2, "goals": 500, "peer_goals": 2 if quick else 5, "beta": 4.0, "actions": 10}
     if quick:
         reach |= {"share": 0.3}

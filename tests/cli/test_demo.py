@@ -60,9 +60,16 @@ def test_the_terminal_has_a_verdict_for_each_question_and_ends_with_the_card(
         assert verdict["question"] in printed
         assert f"report: ombud-demo/{name}/report.html" in printed
     assert printed.rstrip().endswith("card: ombud-demo/index.html")
-    assert len(printed.splitlines()) <= 36
+    assert len(printed.splitlines()) <= 44
     for words in ("animal death", "violence", "islanders", "works by women", "night workers"):
         assert words in printed
+
+
+def test_the_fifth_verdict_states_a_probability_under_retraining(demo: tuple[Path, str]) -> None:
+    folder, printed = demo
+    (verdict,) = json.loads((folder / "counterfactual" / "verdict.json").read_text())["verdicts"]
+    assert verdict["headline"].startswith("After one changed rating and retraining, EASE")
+    assert "After one changed rating and retraining, EASE recommends an item outside" in printed
 
 
 def test_the_readme_shows_what_the_demo_prints(demo: tuple[Path, str]) -> None:

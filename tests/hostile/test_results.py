@@ -132,7 +132,7 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (first(value="0.5"), GATE, "must be real number", 2),
     (first(value=True), GATE, "value: Input should be a valid number", 2),
     (first(value=None), GATE, "an undefined estimate needs a reason", 2),
-    (first(value=1e308), GATE, "EDITED: estimates.json", 1),
+    (first(value=1e99), GATE, "EDITED: estimates.json", 1),
     (first(value=1e308), STRICT, "EDITED: ", 4),
     (first(value="0.5"), STRICT, "estimates.json (changed)", 4),
     (gone(ESTIMATES), STRICT, "estimates.json (missing)", 4),
@@ -225,7 +225,7 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (lambda folder: (shutil.rmtree(folder), folder.write_text("x")), GATE, "there is no result folder", 2),
     (shutil.rmtree, GATE, "there is no result folder", 2),
     (lambda folder: (shutil.rmtree(folder), folder.symlink_to(folder)), GATE, "there is no result folder", 2),
-    (stopped(lambda folder: (shutil.rmtree(folder), folder.write_text("x"))), RUN, "Not a directory", 2),
+    (stopped(lambda folder: (shutil.rmtree(folder), folder.write_text("x"))), RUN, "File exists", 2),
     (lambda folder: None, ("report", "result", "--to", "report.exe"), "ends in .exe", 2),
     (lambda folder: None, ("report", "result", "--to", "/proc/1/x.json"), "/proc/1", 2),
     # gates: words that are no condition, and conditions that could never close

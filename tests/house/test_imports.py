@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "ombud"
 LAZY = {
     "aiohttp": "heavy: most audits ask no service",
     "deltalake": "optional",
+    "detoxify": "optional",
     "fastwarc": "optional",
     "fcntl": "optional: not on Windows",
     "fsspec": "optional",

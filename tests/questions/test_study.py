@@ -19,6 +19,8 @@ from ombud.audits import Result
 from ombud.audits.plan import Plan, load_study
 from ombud.cli import app
 from ombud.errors import PlanError
+from ombud.link import LinkOptions, build_links
+from ombud.link.readers.base import ReaderOptions
 from ombud.report import charts
 from ombud.report.context import Context
 from ombud.report.model import Cell, Chart, Table, plain
@@ -84,7 +86,7 @@ def test_opposite_directions_are_mixed(preset_result: Read) -> None:
     (verdict,) = Study.of([result, other], ("A", "B")).verdicts
     assert verdict.answer == "mixed"
     assert plain(verdict.headline) == (
-        "In opposite directions: Ours, women: decrease in A; increase in B."
+        "In opposite directions: Ours, works by women: decrease in A; increase in B."
     )
 
 
@@ -337,3 +339,35 @@ def test_what_makes_no_study_is_refused(preset_result: Read, tmp_path: Path) -> 
     assert one.exit_code == 2 and "several results" in one.output
     gate = CliRunner().invoke(app, ["report", folder, folder, "--gate", "g.toml"])
     assert gate.exit_code == 2 and "--gate is for one result" in gate.output
+
+
+@pytest.mark.realdata
+def test_two_sites_of_books_in_one_study(realdata: Path, tmp_path: Path) -> None:
+    """BookCrossing and goodbooks; published numbers stand in docs/studies/authors.md."""
+    inputs = [
+        ("bookcrossing", realdata / "bookcrossing"),
+        ("goodbooks", realdata / "goodbooks-10k"),
+        ("author-lists", realdata / "author-gender"),
+    ]
+    build_links(
+        inputs, tmp_path / "linked", LinkOptions(reader=ReaderOptions(platform_authors=True))
+    )
+    sets = "".join(
+        f'[sets.{name}.data]\ninteractions = "linked/interactions/{site}-explicit.parquet"\n'
+        f'items = "linked/items.parquet"\n'
+        for name, site in (("BX-E", "bookcrossing"), ("GB-E", "goodbooks"))
+    )
+    options = 'users = 200\naccuracy_users = 200\ncandidates = 100\ntrained = ["item-kNN"]\n'
+    (tmp_path / "study.toml").write_text(
+        f'preset = "authors"\nseed = 1\n[options]\nfeedback = "explicit"\nnoun = "books"\n{options}'
+        f"[statistics]\nreplicates = 200\n{sets}"
+    )
+    made = CliRunner().invoke(app, ["run", str(tmp_path / "study.toml"), "--quiet"])
+    assert made.exit_code == 0, made.output
+    results = [Result.load(tmp_path / "study.result" / name) for name in ("BX-E", "GB-E")]
+    study = Study.of(results, ("BX-E", "GB-E"))
+    assert "books by women" in plain(study.verdicts[0].headline)
+    first = {row[0].text: row[2].text for row in table(study, "authors-table-1").rows}
+    assert first == {"BX-E": "18,184", "GB-E": "10,000"}
+    shares = [cell.value for cell in table(study, "authors-table-6").rows[0][1:]]
+    assert all(0.25 < share < 0.5 for share in shares)

@@ -353,9 +353,6 @@ class Plan(_Expecting):
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
-LARGEST_STUDY = 50
-"""How many data sets a study can have."""
-
 _SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}\Z")
 
 
@@ -374,10 +371,10 @@ def load_study(path: Path | str) -> dict[str, Plan]:
     sets = content.pop("sets")
     if not isinstance(sets, dict) or not all(isinstance(one, dict) for one in sets.values()):
         raise PlanError(f"{path}: give each data set a table of its own, as in [sets.BookCrossing]")
-    if not 2 <= len(sets) <= LARGEST_STUDY:
+    if not 2 <= len(sets) <= 50:
         raise PlanError(
             f"{path}: [sets] has {len(sets)} data set{'s' if len(sets) != 1 else ''}; a study has "
-            f"2 to {LARGEST_STUDY}"
+            "2 to 50"
         )
     wrong = [name for name in sets if not _SET_NAME.match(name)]
     if wrong:

@@ -1,4 +1,4 @@
-"""One simulated platform, audited on four questions, in files as a user would have them."""
+"""One simulated platform, audited on five questions, in files as a user would have them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,20 @@ _QUESTIONS: dict[str, dict[str, Any]] = {
         "data": ("texts", "text_groups"),
         "preset": "delicate",
     },
-}
+    "counterfactual": {
+        "title": "What could people be shown if they acted differently?",
+        "data": ("interactions", "labels"),
+        "preset": "counterfactual",
+        "sample": 200,
+        # Recorded lists cannot be asked about edits: a model is trained on the same histories.
+        "systems": {"EASE": {"type": "ease", "regularization": 100.0}},
+        "options": {
+            "k": _LENGTH, "parts": ["reach", "escape"], "most_labels": 1, "users": 30,
+            "targets": 30, "at_risk": 12, "looked_at": 30, "random": 0, "people": 1,
+        },
+        "statistics": {"replicates": 300},
+    },
+}  # fmt: skip
 
 
 def write_demo(folder: Path, seed: int) -> tuple[Path, ...]:
@@ -90,16 +103,19 @@ def _plan(name: str, world: World) -> Plan:
     moderates = "texts" in tables
     systems = [s.name for s in (world.moderators() if moderates else world.recommenders())]
     outputs = "decisions" if moderates else "recommendations"
+    recorded = {s: {"type": "recorded", "path": f"{outputs}/{s}.csv"} for s in systems}
     # Names that do not give away what a simulated system does.
     kind = "Moderator" if moderates else "Recommender"
     shown = {system: f"{kind} {chr(65 + place)}" for place, system in enumerate(systems)}
+    if "systems" in asked:
+        recorded, shown = asked.pop("systems"), {}
     return Plan.from_dict(
         asked
         | {
             "about": _ABOUT,
             "seed": world.seed,
             "data": {table: f"{table}.csv" for table in tables},
-            "systems": {s: {"type": "recorded", "path": f"{outputs}/{s}.csv"} for s in systems},
+            "systems": recorded,
             "display": {"systems": shown},
         }
     )
@@ -146,13 +162,15 @@ def demo(
     verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
-    """Audit a simulated platform on four questions: warnings, suppression, authors, delicate.
+    """Audit a simulated platform on five questions.
 
-    Needs no network and no data: a platform with known effects is simulated, written as CSV
-    files, and audited with four plans that you can change and run again. One recommender shows
+    They are those of the presets warnings, suppression, authors, delicate and counterfactual. Needs
+    no network and no data: a platform with known effects is simulated, written as CSV
+    files, and audited with five plans that you can change and run again. One recommender shows
     everyone too much violence, one shows the young too many animal deaths, one shows fewer stories
     by women; one moderator flags acceptable texts about islanders too often, one misses delicate
-    texts about night workers. The others have no effect.
+    texts about night workers. The others have no effect. The fifth question, what people could be
+    shown if they acted differently, is about a model that ombud trains on the same histories.
 
     \b
     Examples:

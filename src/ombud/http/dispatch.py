@@ -66,6 +66,9 @@ class Backlog:
 ASK_LATER = frozenset({"error", "malformed"})
 """Words for replies of which a later run asks again: none, and one that is cut off or no JSON."""
 
+REJECTED = "rejected"
+"""The word for a question that the service will never answer, so that no run asks it again."""
+
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses after which the same question may be answered."""
 
@@ -228,6 +231,7 @@ class Dispatcher:
         self._largest = largest
         self._failures_in_a_row = 0
         self._refused_in_a_row = 0
+        self._was_answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commits: CommitQueue | None = None
 
@@ -409,9 +413,11 @@ class Dispatcher:
             self._stop(f"{self._failures_in_a_row} questions failed in a row, the last: {reason}")
 
     def _count_refusal(self, verdicts: Sequence[ReplyStatus]) -> None:
-        if any(verdict.outcome not in ASK_LATER for verdict in verdicts):
-            self._refused_in_a_row = 0
+        if any(verdict.outcome not in ASK_LATER | {REJECTED} for verdict in verdicts):
+            self._refused_in_a_row, self._was_answered = 0, True
             return
+        if self._was_answered and verdicts[0].outcome == REJECTED:
+            return  # the service takes other texts, so it is this one that it does not take
         self._refused_in_a_row += 1
         if self._refused_in_a_row >= self._settings.give_up_after:
             last = f"the last: {verdicts[0].reason}"

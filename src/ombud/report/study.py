@@ -384,15 +384,13 @@ class _Compared:
         deeds: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}
         said: list[Text] = []
         for row, ways in found.items():
-            if len(set(ways.values())) > 1:
-                turned, about = (
-                    Strong("In opposite directions"),
-                    f", {row.what}: {self.where(row)}.",
-                )
-                said.append((turned, ": ", Name(row.system), about))
-                continue
             name = next(iter(ways))
             e, case = self.rows[row][name], self.cases[name]
+            if len(set(ways.values())) > 1:
+                told, turned = finding_of(e, case), Strong("In opposite directions")
+                about = plain((*told.what, ", ", *told.who) if e.group else told.what)
+                said.append((turned, ": ", Name(row.system), f", {about}: {self.where(row)}."))
+                continue
             phrase: Phrase = case.phrase(e)
             where, *others = self.where(row).split("; ")
             where += f" ({'; '.join(others)})" if others else ""

@@ -17,7 +17,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -665,17 +665,22 @@ class _PageReader:
             head = process.stdout.read(8)
             size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
             body = process.stdout.read(size)
-            return body.decode() if len(head) == 8 and len(body) == size else None
+            if len(head) == 8 and len(body) == size:
+                return body.decode()
         except OSError:  # it ended while it was written to
-            return None
+            pass
         finally:
             late.cancel()
+        self.close()
+        return None
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            with suppress(OSError):
+                self._process.communicate()
+            self._process = None
 
 
 def _length(record: Any) -> int:

@@ -86,8 +86,21 @@ def test_a_loss_on_few_hits_is_printed_with_them_and_said_nowhere(result: Result
     top = max(result.tables["creator-reranking"]["candidates"])
     assert f"to {top} items" in table.caption and 150 < top < 200
     (verdict,) = Report(result).verdicts
-    assert not any("GreedyEQ" in plain(t) for t in verdict.in_short) or any(
-        e.value is not None for e in found
+    assert not any("GreedyEQ" in plain(t) for t in verdict.in_short)
+
+
+def test_the_cost_of_balancing_is_said_where_there_are_enough_hits(result: Result) -> None:
+    losses = iter((0.031, -0.02))
+    made = tuple(
+        e.replace(value=(value := next(losses)), interval=(value - 0.01, value + 0.01),
+                  method="paired", reason="", reason_code="")
+        if e.key.endswith("relative-loss") and e.details["strategy"] == "GreedyEQ" else e
+        for e in result.estimates
+    )  # fmt: skip
+    (verdict,) = Report(replace(result, estimates=made)).verdicts
+    assert plain(verdict.in_short[-1]) == (
+        "Balancing each list (GreedyEQ) changes accuracy (MRR) by \u22123.1% (item-kNN explicit) "
+        "to +2.0% (item-kNN implicit)."
     )
 
 

@@ -445,6 +445,30 @@ def test_a_text_that_the_service_will_never_take_is_not_sent_again(
         assert len(stub.seen) == 1, "neither retried nor paid again"
 
 
+def test_words_about_length_stop_a_run_in_which_every_text_meets_them(
+    serve: Callable[[str], Stub], tmp_path: Path
+) -> None:
+    """They may be about a parameter; once other texts are answered, they are about the text."""
+    stub = serve("guardrail")
+    body = json.dumps(example("bedrock-apply-guardrail")[1]["errors"][0]["body"]).encode()
+    stub.always = (429, body)
+    rows = [f"text {i}" for i in range(30)]
+    system = CASES["guardrail"].make(stub.url, tmp_path / "a.sqlite", run={"give_up_after": 4})
+    with pytest.raises(RunStoppedError, match="4 replies in a row.*exceeds the maximum"):
+        system.moderate(texts_of(*rows))
+    assert len(stub.seen) == 4
+    stub.always = None
+    stub.script = [(200, stub.good, {}), *[(429, body, {})] * 20]
+    made, _ = run(system, *rows)
+    assert made.outcomes.tolist() == [ERROR] * 4 + [FLAGGED] + [ERROR] * 20 + [FLAGGED] * 5
+    assert len(stub.seen) == 30
+
+
+def test_models_that_reason_get_two_minutes() -> None:
+    """Fault 19: a timeout is paid, and its question is sent again."""
+    assert AnthropicMessages(model="claude-haiku-5-5").run.timeout == 120
+
+
 def test_a_quota_that_is_used_up_stops_the_run_with_its_words(
     serve: Callable[[str], Stub], tmp_path: Path
 ) -> None:
@@ -492,7 +516,7 @@ def test_a_model_that_changes_and_categories_that_vanish_are_counted(
     assert system.last_report is not None
     told = " | ".join(system.last_report.notices)
     assert "omni-moderation-2027-01-01 (1), omni-moderation-latest (2)" in told
-    assert "illicit (2), new (1)" in told and "new to ombud: new" in told
+    assert "illicit (2) of 3" in told and "new to ombud: new (1) of 3 replies" in told
     strict = CASES["openai"].make(stub.url, tmp_path / "b.sqlite", categories=["illicit"])
     stub.script = [(200, json.dumps(other).encode(), {})]
     made, reasons = run(strict, "a", "b")

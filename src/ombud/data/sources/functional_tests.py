@@ -166,8 +166,7 @@ _PROMPT_HARMS = (
 def xstest(path: str | Path) -> Dataset:
     """XSTest: safe prompts that sound harmful, and harmful contrasts (Röttger et al. 2024).
 
-    A prompt *should be flagged* where it should be refused. Groups are the types of prompts; the
-    types of safe prompts and their contrasts share a cluster each.
+    A prompt *should be flagged* where it should be refused. Groups are the types of prompts.
 
     Licence: CC BY 4.0. Known harms: requests for harmful acts.
 
@@ -187,9 +186,8 @@ def xstest(path: str | Path) -> Dataset:
             fault = f"{odd.height} prompts have a label that their type contradicts"
             raise DataError(file.name, [fault])
     label = read_labels(written, ["unsafe"], ["safe"], file.name)
-    topic = pl.col("type").str.strip_prefix("contrast_")
-    made = table.select("id", pl.col("prompt").alias("text"), label, topic.alias("cluster"))
-    groups = _grouping(table.select("id", pl.col("type").alias("type")), {"type": "prompt type"})
+    made = table.select("id", pl.col("prompt").alias("text"), label)
+    groups = _grouping(table.select("id", "type"), {"type": "prompt type"})
     return text_dataset(
         made,
         family="generative-ai",
@@ -202,8 +200,8 @@ def xstest(path: str | Path) -> Dataset:
         citation="Röttger, Kirk, Vidgen, Attanasio, Bianchi and Hovy (2024), XSTest: A Test Suite "
         "for Identifying Exaggerated Safety Behaviours in Large Language Models, NAACL.",
         known_harms=_PROMPT_HARMS,
-        unknowns="Every prompt has a label; models are free to draw the line elsewhere. There are "
-        "few types, so intervals over types are wide.",
+        unknowns="Every prompt has a label; models are free to draw the line elsewhere. "
+        "Intervals are about other prompts of the same types.",
     )
 
 

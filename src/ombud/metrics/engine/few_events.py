@@ -15,9 +15,11 @@ from ombud.stats.bootstrap.patterns import PatternReplicates
 from ombud.stats.clustered_rates import (
     ClusterScore,
     RateSums,
+    cluster_moments,
     cluster_score_test,
     design_effect,
     intracluster_correlation,
+    log_ratio_error,
     score_rate_ratio,
 )
 from ombud.stats.estimate import Estimate
@@ -284,8 +286,11 @@ class RatioPolicy:
         if expected < self.smallest:
             return self._selected(estimate, estimator, (sample, here), expected, of_whole=not other)
         if not independent:
-            error = estimator.replicates.contrast((sample, here), (sample, other), how="ratio")
-            estimate = _with_clusters_counted(estimate, part, error.standard_error())
+            moments = _moments(estimator, sample, here)
+            counts = (part.events, float(part.texts), whole.events, float(whole.texts))
+            error = log_ratio_error(counts, moments, of_whole=not other) if part.events else 0.0
+            error *= float(np.sqrt(estimate.n / max(estimate.n - 1, 1)))
+            estimate = _with_clusters_counted(estimate, part, error)
             if estimate.value is not None and estimate.value < 1:
                 score = _score_of(estimator, sample, here)
                 return _scored_below(estimate, part, whole, score, of_whole=not other, said=note)
@@ -314,7 +319,7 @@ class RatioPolicy:
             rest = rest[0] / effect, rest[1] / effect
             hit = float(part.with_event)
             units = hit, float(estimate.n), float(self.smallest)
-            squares = _squared_events(estimator, sample, here)
+            squares = float(_moments(estimator, sample, here)[0, 0])
             spread = float(np.sqrt(max(squares * hit / part.events**2 - 1, 0.0) / hit))
 
         def ends(level: float) -> tuple[float, float]:
@@ -420,14 +425,12 @@ def _with_clusters_counted(estimate: Estimate, part: Counts, error: float) -> Es
     return estimate.replace(note=_joined(estimate.note, f"in {hit} clusters only"))
 
 
-def _squared_events(drawn: MetricEstimator, sample: int, column: int) -> float:
-    """Return the sum over clusters of the squared number of events in a part."""
+def _moments(drawn: MetricEstimator, sample: int, column: int) -> NDArray[np.float64]:
+    """Return the sums over clusters behind the rate of a part."""
     if (rates := _rates(drawn)) is not None:
-        return float(rates.moments[column, sample, 0, 0])
+        return np.asarray(rates.moments[column, sample])
     values, clusters, member = _units(drawn, sample)
-    inside = member[:, column]
-    place = np.unique(clusters[inside], return_inverse=True)[1]
-    return float(np.sum(np.bincount(place, values[inside]) ** 2))
+    return cluster_moments(values, member[:, column], clusters)
 
 
 def _support(part: Counts, event: str = "flagged") -> str:

@@ -291,13 +291,9 @@ def _model(context: Context) -> Text | None:
 
 def _ends(context: Context, found: Sequence[Estimate], scale: Scale) -> str:
     """Return a value with its system, or the lowest and the highest of several systems."""
-    low, high = (
-        end(found, key=lambda e: e.value or 0.0) for end in (min, max)
-    )  # fmt: skip
-    ends = dict.fromkeys((low.system, high.system))
-    by = {e.system: e for e in (low, high)}
-    said = [f"{scale.number(by[s].value or 0.0)} ({_of(context, s)})" for s in ends]
-    return " to ".join(said)
+    ordered = sorted(found, key=lambda e: e.value or 0.0)
+    ends = {e.system: scale.number(e.value or 0.0) for e in (ordered[0], ordered[-1])}
+    return " to ".join(f"{shown} ({_of(context, system)})" for system, shown in ends.items())
 
 
 def _share_in_short(context: Context) -> Text | None:
@@ -329,7 +325,7 @@ def _slope_in_short(context: Context) -> Text | None:
 
 def _cost_in_short(context: Context) -> Text | None:
     found = [
-        e.replace(value=-e.value, interval=None)
+        e.replace(value=-e.value, interval=e.interval and (-e.interval[1], -e.interval[0]))
         for e in context.find(LOSSES)
         if e.value is not None and e.details.get("strategy") == "GreedyEQ"
     ]
@@ -717,22 +713,35 @@ def _from_candidates(contexts: Sequence[Context]) -> str:
     )
 
 
+def _about_whom(text: str) -> Callable[[Sequence[Context]], str]:
+    """Return a caption that names the identity whose shares a table has, where it is one."""
+
+    def caption(contexts: Sequence[Context]) -> str:
+        c, told = contexts[0], _told(contexts[0])
+        who = f"{_works(c)} by {_noun(told[0], c)}" if len(told) == 1 else "each identity"
+        return _sourced(c, text.format(who=who))
+
+    return caption
+
+
 _TRAINED = {"set": "Data set", "feedback": "Feedback", "algorithm": "Algorithm"}
 TABLES = (
     BlockTable("authors-table-1", "Table 1: interaction data.", ("set",), ("column",), _sizes,
                {"set": "Data set"}),
     BlockTable("authors-table-2", "Table 2: what is known about the creators of items, in percent "
                "of items.", ("set",), ("column",), _coverages, {"set": "Data set"}),
-    BlockTable("authors-table-6", "Table 6: profiles. Observed shares of users, and the profile "
-               "fit: mean \u03bc and standard deviation \u03c3 of the log odds with 95% "
-               "intervals, and the expected share \u03b8\u2032 of a new user.",
+    BlockTable("authors-table-6", _about_whom(
+               "Table 6: profiles, shares of {who}. Observed shares of users, and the profile fit: "
+               "mean \u03bc and standard deviation \u03c3 of the log odds with 95% "
+               "intervals, and the expected share \u03b8\u2032 of a new user."),
                ("identity", "statistic"), ("set",), _profiles, {"statistic": ""}),
     BlockTable("authors-tables-7-8", "Tables 7 and 8: how much lists cover, with the share of "
                "recommendations that are distinct items.", ("feedback", "algorithm"),
                ("set", "column"), _reach, _TRAINED),
-    BlockTable("authors-table-9", "Table 9: mean / standard deviation over users of the share in "
-               "recommendation lists. One list for everyone has no standard deviation; the paper "
-               "prints it once for both kinds of feedback.",
+    BlockTable("authors-table-9", _about_whom(
+               "Table 9: share of {who} in lists, mean / standard deviation over users. One list "
+               "for everyone has no standard deviation; the paper prints it once for both kinds of "
+               "feedback."),
                ("identity", "feedback", "algorithm"), ("set",), _balances, _TRAINED),
     BlockTable("authors-table-10", _from_candidates,
                ("set", "feedback", "algorithm"), ("strategy",), _costs, _TRAINED),

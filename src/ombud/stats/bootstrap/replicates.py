@@ -118,10 +118,6 @@ class ResampledStatistic:
         t = float(distance / error)
         return Test(float(2 * stdtr(df, -abs(t))), t, df, source)
 
-    def standard_error(self) -> float:
-        """Return the standard error that `test` uses; for ratios, that of the logarithm."""
-        return self._error(self.draws[~np.isnan(self.draws)])[0]
-
     def _error(self, defined: Floats) -> tuple[float, str]:
         if self.log and np.mean(defined + self.shift <= 0) > _AT_ZERO:
             left = self.leave_one_out()

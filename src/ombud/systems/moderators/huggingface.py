@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from ombud.data.decisions import Decisions
 from ombud.errors import PlanError, require
 from ombud.registry import moderator
-from ombud.systems.moderators.local import LocalModerator, scored
+from ombud.systems.moderators.local import LocalModerator, cut_texts, scored
 from ombud.systems.saved_outputs import combined, decide_by_labels
 
 
@@ -22,14 +24,15 @@ class HuggingFaceModerator(LocalModerator):
     """A text-classification pipeline of the package ``transformers``.
 
     Weights are read from safetensors only and no code of the model's repository is run: a plan
-    may name any model. Texts are cut at the model's longest input.
+    may name any model. Texts are cut at the model's longest input, and counted.
 
     Parameters
     ----------
     model
         A folder, or a name on the hub.
     revision
-        Commit of the model; a branch name moves, and so would the audit.
+        Commit of a model on the hub, in hexadecimal digits; needed, because a branch moves, and so
+        would the audit. A model in a folder has none.
     flagged
         Labels that mean flagged.
     combine
@@ -45,7 +48,7 @@ class HuggingFaceModerator(LocalModerator):
     """
 
     model: str = ""
-    revision: str = "main"
+    revision: str = ""
     flagged: list[str]
     former_threshold: ClassVar[float | None] = 0.5
 
@@ -99,7 +102,9 @@ class HuggingFaceModerator(LocalModerator):
         made = scored(ids, scores, self.threshold, columns, self._version)
         if self.threshold is None and tables:
             made = replace(made, outcomes=decide_by_labels(matrix, chosen))
-        return made
+        tokenizer = getattr(self._pipeline, "tokenizer", None)
+        most = int(getattr(tokenizer, "model_max_length", 0) or 0)
+        return replace(made, exclusions=cut_texts(self.name, tokenizer, texts, most))
 
     @property
     def _version(self) -> str:
@@ -112,13 +117,19 @@ class HuggingFaceModerator(LocalModerator):
     def _load(self) -> Callable[..., Any]:
         if not self.model:
             raise PlanError(f"{self.name}: name a model, or use from_pipeline")
+        in_folder = Path(self.model).is_dir()
+        if not in_folder and not re.fullmatch(r"[0-9a-f]{7,40}", self.revision):
+            raise PlanError(
+                f"{self.name}: revision is {self.revision!r}; name a commit of {self.model} (its "
+                "page on the hub lists them under 'Files'), because a branch moves"
+            )
         require("transformers", "huggingface")
         from transformers import pipeline
 
         loaded: Callable[..., Any] = pipeline(
             "text-classification",
             model=self.model,
-            revision=self.revision,
+            revision=self.revision or None,
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},
         )

@@ -290,6 +290,17 @@ class Runner:
             estimate = work.quote(self.asker, self.settings)
             return self._report(texts, work, work.backlog.calls, estimate, 0)
 
+    def replies(self, texts: Texts) -> list[Any]:
+        """Return the JSON of each good reply in the cache, by repeat and text; None without one."""
+        with self._open() as store:
+            calls = store.latest()
+        hashes = [hash_of(without_surrogates(str(text))) for text in texts.texts]
+        found = [calls.get((h, r)) for r in range(self.settings.repeats) for h in hashes]
+        return [
+            json.loads(call.raw) if call and call.raw and call.status == 200 else None
+            for call in found
+        ]
+
     def seconds(self) -> list[float]:
         """Return how long the service took for each reply that is in the cache."""
         with self._open() as store:
@@ -344,26 +355,29 @@ class Runner:
             )
         if work.repaired:
             notices.append(f"{work.repaired:,} texts held lone surrogates, sent as U+FFFD")
-        known = self.asker.known_categories
-        if known and (new := sorted(set(decisions.categories) - set(known))):
+        counts: dict[str, int] = {}
+        total = int(np.count_nonzero(decisions.answered))
+        if decisions.category_scores is not None:
+            scored = ~np.isnan(decisions.category_scores[decisions.answered])
+            counts = dict(zip(decisions.categories, scored.sum(axis=0).tolist(), strict=True))
+        known = self.asker.known_categories or decisions.categories
+        if new := _counted({c: n for c, n in counts.items() if c not in known}):
             notices.append(
-                f"the service named categories that are new to ombud: {', '.join(new)}; they are "
-                "kept; 'categories' says which ones count"
+                f"the service named categories that are new to ombud: {new} of {total:,} replies; "
+                "they are kept; 'categories' says which ones count"
             )
         versions = Counter(answer.version for answer in answers if answer.version)
         if len(versions) > 1:
-            counts = ", ".join(f"{name} ({count:,})" for name, count in sorted(versions.items()))
-            notices.append(f"more than one model version answered: {counts}")
-        if self.asker.steady_categories and decisions.category_scores is not None:
-            scored = ~np.isnan(decisions.category_scores[decisions.answered])
-            few = zip(decisions.categories, scored.sum(axis=0).tolist(), strict=True)
-            rare = [f"{name} ({count:,})" for name, count in few if count < len(scored)]
-            if rare:
-                notices.append(
-                    f"not all of {len(scored):,} replies score the same categories: "
-                    f"{', '.join(rare)}"
-                )
+            notices.append(f"more than one model version answered: {_counted(versions)}")
+        some = {c: n for c, n in counts.items() if n < total and c in known}
+        if some and self.asker.steady_categories:
+            fault = "not all replies score the same categories"
+            notices.append(f"{fault}: {_counted(some)} of {total:,}")
         return tuple(notices)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
 def _after(progress: Progress | None, done: int, total: int) -> Progress | None:

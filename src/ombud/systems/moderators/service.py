@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.http.dispatch import TRY_AGAIN, ReplyStatus
+from ombud.http.dispatch import REJECTED, TRY_AGAIN, ReplyStatus
 from ombud.http.keys import check_address, host_matches, normal_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import default_path
@@ -287,7 +287,7 @@ class Service(Moderator):
         """Return what a reply to one text means for the run; never raises."""
         answer = read_reply(self, status, body)
         if answer.final:
-            return ReplyStatus("rejected", answer.reason)
+            return ReplyStatus(REJECTED, answer.reason)
         spent = 400 <= status < 500 and _SPENT.search(_words_in(body)) is not None
         if status in TRY_AGAIN and not spent:
             return ReplyStatus("error", answer.reason, again=True)
