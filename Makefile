@@ -6,14 +6,15 @@ NAME ?=
 # Tests start a hundred processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all suite types lint check docs bench fuzz golden spark versions lowest audit-packages clean help
+.PHONY: demo test test-all suite types lint check docs bench release fuzz golden spark versions lowest audit-packages clean help
 
 help:
 	@echo "make demo            install, audit a simulated platform on four questions, print the verdicts"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...) and peers"
 	@echo "make docs            build the site into site/html; a warning is an error"
-	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test)"
+	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test; MINUTES=8, SEED=31 a target)"
+	@echo "make release         build into dist, with a bill of materials (CycloneDX)"
 	@echo "make golden          are all numbers of many small plans as stored? (WITH=--spark, --words)"
 	@echo "make spark           of these only what needs Spark, on a cluster of two workers (Java 17)"
 	@echo "make versions        the smoke suite on every Python from 3.11 that is installed"
@@ -80,8 +81,17 @@ docs: $(VENV)/.docs
 	@echo "site/html/index.html"
 
 EXAMPLES ?= 2000
+MINUTES ?= 8
+SEED ?= 31
+# The wheel, the source archive, and a bill of materials of what they need (CycloneDX).
+release: $(VENV)/.test
+	$(BIN)/python -m uv build --quiet --out-dir dist
+	$(BIN)/python .ci/sbom.py dist/ombud.cdx.json
+	@ls dist
+
 fuzz: $(VENV)/.test
 	OMBUD_PLUGINS=none OMBUD_FUZZ=$(EXAMPLES) $(BIN)/python -m pytest tests/fuzz
+	OMBUD_PLUGINS=none $(BIN)/python -W ignore tests/fuzz/mutations.py --minutes $(MINUTES) --seed $(SEED)
 
 WITH ?=
 golden: $(VENV)/.test

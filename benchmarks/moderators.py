@@ -27,7 +27,7 @@ import numpy as np
 
 from ombud.data.texts import Texts
 from ombud.http.client import Client
-from ombud.systems.moderators import HttpModerator, OpenAIModeration, RunSettings
+from ombud.systems.moderators import HttpModerator, OpenAIModeration, PolicyModerator, RunSettings
 from ombud.systems.moderators.service import Service
 
 STUB = Path(__file__).parent.parent / "tests" / "systems" / "moderators" / "stub_service.py"
@@ -103,12 +103,23 @@ def main() -> None:
             figures["texts_per_second_echoed"] = rate
             figures["texts_per_cpu_second_echoed"] = n / cpu
             batched = OpenAIModeration(
+                model="omni-moderation-2024-09-26",
                 base_url=f"{address}/v1",
                 key_env="",
                 cache=Path(folder) / "openai.sqlite",
                 run=RunSettings(concurrency=16, batch=16),
             )
             figures["texts_per_second_openai_batch_16"], _ = measure(batched, texts)
+            policy = PolicyModerator(
+                form="llama-guard",
+                model="stub",
+                base_url=f"{address}/v1",
+                cache=Path(folder) / "policy.sqlite",
+                run=run,
+            )
+            rate, cpu = measure(policy, texts)
+            figures["texts_per_second_policy"] = rate
+            figures["texts_per_cpu_second_policy"] = n / cpu
         url, few = f"{address}/plain", n // 4
         for name, kept in (("client_kept", True), ("client_own_connection", False)):
             rate = asyncio.run(carry(url, few, options.at_once, kept))

@@ -88,6 +88,62 @@ def audited(folder: Path) -> Any:
     return result.estimates, result.exclusions, outputs
 
 
+def watching(folder: Path) -> None:
+    """Three audits one after the other, and the control charts of their series."""
+    from ombud.audits import Audit, collect
+    from ombud.audits.monitor import watch
+    from ombud.audits.plan import StatisticsPlan
+    from ombud.data import Recommendations
+    from ombud.files import write_json
+    from ombud.metrics import LabelShare
+    from ombud.worlds import small_world
+
+    collect.CHUNK = 5
+    world = small_world(seed=3)
+
+    class Logged:
+        name = "slow"
+
+        def __init__(self, day: int) -> None:
+            self.day, self.inner = day, world.recommenders()[day % 2]
+
+        def recommend(self, users: Any, n: int, exclude_seen: bool = True) -> Recommendations:
+            for user in users:
+                log(folder, f"{self.day}-{user}")
+            return self.inner.recommend(users, n)
+
+    for day in range(3):
+        systems: Any = [Logged(day)]
+        quick = StatisticsPlan(replicates=100)
+        Audit(world.dataset, systems, [LabelShare(k=5)], statistics=quick).run(
+            folder / "out" / f"day{day}"
+        )
+    found = watch(folder / "out")
+    write_json(folder / "out" / "watch.json", {"charts": list(map(repr, found.charts))})
+
+
+def watched(folder: Path) -> Any:
+    return json.loads((folder / "out" / "watch.json").read_text())
+
+
+def training(folder: Path) -> None:
+    """Detectors, each trained and saved once."""
+    from ombud.systems.detectors import Head, NgramDetector
+
+    texts = [f"{'bad' if n % 2 else 'good'} words in number {n}" for n in range(200)]
+    for number in range(40):
+        place = folder / "out" / f"d{number}"
+        if not place.exists():
+            log(folder, f"d{number}")
+            detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1))
+            detector.fit(texts[: 100 + number], np.arange(100 + number) % 2)
+            detector.save(place)
+
+
+def trained(folder: Path) -> Any:
+    return {k: v for k, v in files_of(folder / "out").items() if k.endswith("weights.npz")}
+
+
 def tuning(folder: Path) -> None:
     """Trials, each named by its parameters."""
     from ombud import registry
@@ -232,7 +288,20 @@ def titles(folder: Path, url: str) -> None:
 
 RUNS: dict[str, Callable[..., Any]] = {
     run.__name__: run
-    for run in (audit, tuning, questions, link, source, score, data_set, plan, download, titles)
+    for run in (
+        audit,
+        watching,
+        training,
+        tuning,
+        questions,
+        link,
+        source,
+        score,
+        data_set,
+        plan,
+        download,
+        titles,
+    )
 }
 
 
@@ -283,10 +352,16 @@ class Resumed:
     again: int
 
 
-RESUMED = {"audit": Resumed(audited, 5), "tuning": Resumed(tuned, 1)}
+RESUMED = {
+    "audit": Resumed(audited, 5),
+    "tuning": Resumed(tuned, 1),
+    "training": Resumed(trained, 1),
+    "watching": Resumed(watched, 5),
+}
+FEW = [("audit", 2), ("training", 3), ("watching", 3)]
 
 
-@pytest.mark.parametrize(("kind", "kills"), [("audit", 2), *every(RESUMED)])
+@pytest.mark.parametrize(("kind", "kills"), [*FEW, *every(RESUMED)])
 def test_what_was_done_is_not_done_again(kind: str, kills: int, tmp_path: Path) -> None:
     run(kind, tmp_path / "whole")
     whole = work(tmp_path / "whole")

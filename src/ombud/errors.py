@@ -7,6 +7,7 @@
     ├── PlanError              a plan asks for something that cannot be done
     ├── RegistryError          a name that nobody registered, or arguments it does not take
     ├── ResultError            a result folder is damaged, incomplete or from a newer ombud
+    │   └── EditedResultError  a result is not what the audit wrote
     ├── ReportError            a report cannot be written in the form asked for
     ├── AuditedSystemError     a recommender or moderator did not answer as its protocol says
     └── MissingExtraError      an optional package is needed; the message has the install line
@@ -53,6 +54,10 @@ class RegistryError(OmbudError):
 
 class ResultError(OmbudError):
     """A result folder is damaged, incomplete, or written by a newer ombud."""
+
+
+class EditedResultError(ResultError):
+    """A result is not what the audit wrote, or not the one that a fingerprint names."""
 
 
 class ReportError(OmbudError):

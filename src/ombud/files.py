@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -161,15 +162,80 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, write)
 
 
+MAX_PLAIN = 1 << 30
+"""Bytes of a file that is read as a whole."""
+
+
+def read_plain(path: Path | str, largest: int = MAX_PLAIN) -> bytes:
+    """Return what is in a regular file; OSError for pipes, devices, and files that are too large.
+
+    A pipe would wait here for a writer, a device would never end.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as opened:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        content = opened.read(largest + 1) if status.st_size <= largest else b""
+        if max(len(content), status.st_size) > largest:
+            raise OSError(errno.EFBIG, f"it has more than {largest >> 20:,} MB", str(path))
+        return content
+
+
 def read_utf8(path: Path) -> str:
     """Return the text of a file that a person wrote; refuse one that is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return read_plain(path, _MAX_TEXT).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         fault = f"byte {error.start:,}: not UTF-8; save the file as UTF-8"
     except OSError as error:
         fault = f"the file cannot be read: {error.strerror}"
     raise DataError(str(path), [fault])
+
+
+def csv_text(frame: pl.DataFrame) -> str:
+    r"""Return a frame as CSV that a spreadsheet opens without running what is in its cells.
+
+    A cell or column name that a spreadsheet would take for a formula gets an apostrophe in front
+    (`without_apostrophe` takes it away), numbers excepted. Control characters are removed, and
+    those that turn the direction of text.
+
+    Examples
+    --------
+    >>> print(csv_text(pl.DataFrame({"=a": ["=1+1", "-5", "-x"], "n": [-1, 2, 3]})), end="")
+    '=a,n
+    '=1+1,-1
+    -5,2
+    '-x,3
+    """
+    cells = [
+        pl.col(name).cast(pl.String).str.replace_all(_CONTROL, "")
+        for name, kind in frame.schema.items()
+        if kind in (pl.String, pl.Categorical, pl.Enum)
+    ]
+    words = frame.select(
+        pl.when(cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER))
+        .then(pl.concat_str(pl.lit("'"), cell))
+        .otherwise(cell)
+        .alias(cell.meta.output_name())
+        for cell in cells
+    )
+    safe = frame.with_columns(words.get_columns())
+    named: dict[str, str] = {}
+    for name in safe.columns:
+        plain = re.sub(_CONTROL, "", name)
+        plain = f"'{plain}" if _is_formula(plain) else plain
+        named[name] = plain if plain not in named.values() else f"{plain} ({len(named) + 1})"
+    return safe.rename(named).write_csv()
+
+
+def without_apostrophe(cell: str) -> str:
+    """Return a cell as it was before `csv_text` put an apostrophe in front of it."""
+    return cell[1:] if cell[:1] == "'" and _is_formula(cell[1:]) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    return re.match(_FORMULA, cell) is not None and re.match(_NUMBER, cell) is None
 
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:
@@ -181,7 +247,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with an error that names the file."""
     _check_plain(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        content = json.loads(read_plain(path).decode("utf-8"), **_NUMBERS)
     except FileNotFoundError:
         raise ResultError(f"{path} is missing") from None
     except OSError as error:
@@ -205,6 +271,23 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no number of JSON")
 
 
+def _whole(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError(f"{digits[:10]}... has {len(digits):,} digits")
+    return int(digits)
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if abs(number) > _LARGEST_NUMBER:
+        raise ValueError(f"{digits[:20]} is beyond what is computed with")
+    return number
+
+
+_LARGEST_NUMBER = 1e150  # whose square is still a number
+_NUMBERS: dict[str, Any] = {"parse_constant": _refuse, "parse_int": _whole, "parse_float": _real}
+
+
 def read_parquet(path: Path) -> pl.DataFrame:
     """Read a Parquet file of a result, with an error that names the file."""
     _check_plain(path)
@@ -215,7 +298,49 @@ def read_parquet(path: Path) -> pl.DataFrame:
     except OSError as error:
         raise ResultError(f"{path} cannot be read: {error.strerror or error}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ResultError(f"{path} is not Parquet, or is damaged: {error}") from None
+        raise ResultError(
+            f"{path} is not Parquet, or is damaged: {without_advice(error)}"
+        ) from None
+
+
+def without_advice(error: BaseException | str) -> str:
+    """Return what an error of another package says, without advice about that package's options.
+
+    Examples
+    --------
+    >>> without_advice("cannot parse 'x'. You might want to try: - increasing `schema_length`")
+    "cannot parse 'x'."
+    """
+    text = " ".join(str(error).split())
+    return _ADVICE.sub("", text) or "it cannot be read"
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the right to write into a folder; a killed process lets go of it by itself.
+
+    The lock is the folder's own, not a file in it, so nothing is left behind.
+    """
+    if find_spec("fcntl") is None:  # Windows: two runs at once are not noticed there
+        yield
+        return
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResultError(
+                f"another run is writing to {folder}; wait for it, or choose another folder"
+            ) from None
+        except OSError:  # a file system without locks
+            yield
+        else:
+            yield
+    finally:
+        os.close(handle)
 
 
 def hash_file(path: Path, *, afresh: bool = False) -> str:
@@ -282,6 +407,18 @@ def inside(folder: Path, *parts: str) -> Path:
     return path
 
 
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]"
+# Full-width signs are read by spreadsheets too.
+_FORMULA = r"^(?:[\t\n]|\s*'*[=@|%+\-\uff1d\uff20\uff0b\uff0d])"
+_NUMBER = r"^[+\-]?(?:[0-9.,]+(?:[eE][+\-]?[0-9]+)?%?)?$"
+_MAX_TEXT = 1 << 26
+# What a library advises its own callers to do, which no user of ombud can.
+_ADVICE = re.compile(
+    r"\s*(?:You might want to try|Consider (?:passing|specifying|setting|increasing)|Hint:|Tip:"
+    r"|Try (?:increasing|setting|passing|adding|to (?:increase|set))|(?:[Ii]ncrease|specify|set) "
+    r"`|This error (?:occurred|means)|Resolved plan until failure).*",
+    re.DOTALL,
+)
 _OTHERS = 40
 """Files that are open for a while beside those that someone counts: inputs, libraries, logs."""
 

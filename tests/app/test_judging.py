@@ -179,6 +179,33 @@ def test_a_split_text_is_decided(tmp_path: Path) -> None:
         assert made.store.write(lambda db: next_case(db, "adjudication", rita, 3.0)) is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "risk", "labels"),
+    [
+        ("delicate", 3, (True, True, 3)),
+        ("delicate", 1, (True, False, 1)),  # the raters said 1, 3, 5: delicate by majority
+        ("not delicate", None, (False, False, 0)),
+        ("cannot be judged", None, (None, None, None)),
+    ],
+)
+def test_a_decision_gives_labels_that_do_not_contradict(
+    tmp_path: Path,
+    answer: str,
+    risk: int | None,
+    labels: tuple[bool | None, bool | None, int | None],
+) -> None:
+    with split(tmp_path / "p") as made:
+        rita, settings = reviewer(made), made.settings
+        case = made.store.write(lambda db: next_case(db, "adjudication", rita, time.time()))
+        assert case is not None
+        made.store.write(
+            lambda db: adjudicate(db, settings, rita, case.item, answer=answer, risk=risk, now=2.0)
+        )
+        (row,) = made.store.read(lambda db: labels_table(db, settings)).rows(named=True)
+        assert (row["identified"], row["delicate"], row["risk"]) == labels
+        assert row["adjudicated"] is True
+
+
 def test_a_text_with_a_majority_is_not_decided_by_anybody(tmp_path: Path) -> None:
     with project(tmp_path / "p", 1, repeat_share=0) as made:
         for name in "abc":

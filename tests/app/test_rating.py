@@ -77,7 +77,7 @@ def test_two_steps(tmp_path: Path) -> None:
         later = give(made, "a").task
         assert later is not None and later.assignment != task.assignment
         (row,) = made.store.read(ratings_table).rows(named=True)
-        assert (row["answer"], row["risk"], row["guidelines"]) == ("delicate", 4, "delicate@1")
+        assert (row["answer"], row["risk"], row["guidelines"]) == ("delicate", 4, "delicate@2")
 
 
 def test_topics_and_target_are_asked_on_request(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -155,7 +156,63 @@ def test_guesses_are_limited(app: Running) -> None:
     reply = httpx.get(f"{app.url}/invite/guess")
     assert reply.status_code == 429 and int(reply.headers["retry-after"]) > 0
     good = app.project.invite("Anna")
-    assert httpx.post(f"{app.url}/invite/{good}").status_code == 429
+    assert httpx.post(f"{app.url}/invite/{good}").status_code == 303
+    same = f"{app.url}/invite/{good[:8]}"
+    assert [httpx.get(f"{same}{i}").status_code for i in range(11)] == [403] * 10 + [429]
+    assert httpx.get(f"{app.url}/invite/{good}").status_code == 429, "its beginning was guessed"
+
+
+def test_many_bad_links_do_not_lock_out_good_ones(app: Running) -> None:
+    good = app.project.invite("Anna")
+    app.site.guesses = Guesses(in_all=20)
+    seen = [httpx.get(f"{app.url}/invite/{i:08}bad").status_code for i in range(25)]
+    assert seen == [403] * 19 + [429] * 6
+    headers = {"x-forwarded-for": "1.2.3.4", "x-forwarded-host": "evil.example"}
+    assert httpx.get(f"{app.url}/invite/{good}", headers=headers).status_code == 200
+    assert httpx.post(f"{app.url}/invite/{good}").status_code == 303
+
+
+def test_a_new_invitation_closes_old_sessions(app: Running) -> None:
+    anna, ben = app.enter("Anna"), app.enter("Ben")
+    assert anna.get("/rate").status_code == ben.get("/rate").status_code == 200
+    app.project.invite("Anna")
+    assert anna.get("/rate").status_code == 401
+    assert ben.get("/rate").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["[", "]", "[::1", "a[b]", "[v1.x]", "127.0.0.1:x", "²", "a b", "%", "@", "127.0.0.1/"]
+)
+def test_an_odd_host_is_no_failure_of_ours(app: Running, host: str) -> None:
+    name, _, port = app.url.removeprefix("http://").partition(":")
+    for extra in (b"", b"Origin: http://[\r\n", b"Origin: ]\r\n"):
+        with socket.create_connection((name, int(port))) as line:
+            head = b"POST / HTTP/1.1\r\nHost: " + host.encode() + b"\r\n"
+            line.sendall(head + extra + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+            status = int(line.recv(100).split(b" ")[1])
+        assert 400 <= status < 500, (host, extra, status)
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "1e3", "-1", "+5", " 5", "9" * 23, "0x5", "1_0"])
+def test_an_odd_length_is_no_failure_of_ours(app: Running, length: str) -> None:
+    name, _, port = app.url.removeprefix("http://").partition(":")
+    with socket.create_connection((name, int(port))) as line:
+        head = f"POST / HTTP/1.1\r\nHost: {name}\r\nContent-Length: {length}\r\n"
+        line.sendall(head.encode("latin-1") + b"Connection: close\r\n\r\nabcde")
+        line.settimeout(60)
+        assert 400 <= int(line.recv(100).split(b" ")[1]) < 500
+
+
+@pytest.mark.parametrize(
+    "number", ["²", "٣", "1" * 23, "-1", "1e3", "", "0x1", "1_0", "\x00", "nan"]
+)
+def test_odd_numbers_in_forms_are_no_failure_of_ours(app: Running, number: str) -> None:
+    app.project.add_texts({"text": ["a", "b"]})
+    anna, rita, lead = app.enter("Anna"), app.enter("Rita", "reviewer"), app.enter("Lea", "lead")
+    assert anna.post("/rate", do="skip", assignment=number).status_code == 400
+    assert lead.post("/project", do=f"revoke:{number}").status_code == 400
+    assert rita.post("/review", do="accept", item=number).status_code == 400
+    assert rita.post("/adjudicate", do="answer", item=number, risk=number).status_code == 400
 
 
 def test_the_limit_ends() -> None:

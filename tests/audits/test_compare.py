@@ -151,7 +151,7 @@ def test_clusters_are_compared_by_their_signs() -> None:
 
 
 def test_a_series_alarms_where_something_changed(series: Path) -> None:
-    found = watch(series, false_alarms=0.01)
+    found = watch(series, false_alarms=0.01, per_result=True)
     assert found.names == ("1-jan", "2-feb", "3-mar")
     assert found.paired
     alarming = {(c.metric, c.group, c.label) for c in found.alarms}
@@ -172,11 +172,11 @@ def test_a_series_alarms_where_something_changed(series: Path) -> None:
     assert "at most 0.01" in lines[0]
     page = watch_page(found)
     assert "false-positive rate, mine, b" in page and "false-positive rate, mine, c" in page
-    calm = watch(results_in(series)[:2])
+    calm = watch(results_in(series)[:2], per_result=True)
     assert not calm.alarms
     assert "nothing changed beyond chance" in watch_lines(calm)[0]
     first, second, third = results_in(series)
-    back = watch([first, third, second], false_alarms=0.01)
+    back = watch([first, third, second], false_alarms=0.01, per_result=True)
     over = [[point.alarm for point in chart.points] for chart in back.charts]
     earlier = sum(any(alarms) and not alarms[-1] for alarms in over)
     assert earlier and earlier < len(over)
@@ -267,6 +267,6 @@ def test_the_verdict_on_a_change_names_both_levels(series: Path, tmp_path: Path)
     assert same.answer == "no clear change" and not same.changes
     other = Result(first.plan, (), ())
     assert change_verdict(compare(first, worse), other).answer == "cannot tell"
-    followed = watch([first, worse])
+    followed = watch([first, worse], per_result=True)
     told = watch_verdict(followed, worse)
     assert told.answer == "no clear change" and "other numbers changed" in told.headline

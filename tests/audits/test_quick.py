@@ -84,12 +84,18 @@ def test_frames_where_tables_are_expected() -> None:
         Dataset(interactions=3)  # type: ignore[arg-type]
 
 
-def test_scores_without_a_threshold_are_refused_and_zero_is_a_threshold() -> None:
+def test_scores_without_a_threshold_have_no_flags_and_zero_is_a_threshold() -> None:
     ids = list(range(20))
     texts = pl.DataFrame({"id": ids, "text": [f"text {n}" for n in ids], "label": [0] * 20})
     scores = pl.DataFrame({"id": ids, "score": [0.2] * 20})
-    with pytest.raises(DataError, match="threshold"):
-        ombud.audit(texts=texts, decisions=scores)
+    bare = ombud.audit(texts=texts, decisions=scores)
+    for rate in bare.select(key="false-positive-rate"):
+        assert (rate.value, rate.reason_code) == (None, "no-decisions")
+        assert "threshold" in rate.reason
+    (median,) = bare.select(key="median-score", kind="level", group="")
+    assert median.value == pytest.approx(0.2)
+    (lost,) = bare.select(key="undecided-share", kind="level", group="")
+    assert lost.value == 0.0
     result = ombud.audit(texts=texts, decisions=scores, threshold=0)
     (rate,) = result.select(key="false-positive-rate", kind="level", group="")
     assert rate.value == 1.0
@@ -186,7 +192,7 @@ def test_cells_of_frames_may_hold_json(form: Any) -> None:
     assert [e.value for e in result.estimates if e.kind == "level"] == [0.5]
 
 
-def test_replies_of_perspective_need_a_threshold(tmp_path: Path) -> None:
+def test_replies_of_perspective_have_flags_with_a_threshold_only(tmp_path: Path) -> None:
     texts = pl.DataFrame({"id": range(40), "text": ["some words"] * 40, "toxic": [0, 1] * 20})
     replies = [
         {"id": n, "attributeScores": {"TOXICITY": {"summaryScore": {"value": n / 40}}}}
@@ -194,8 +200,9 @@ def test_replies_of_perspective_need_a_threshold(tmp_path: Path) -> None:
     ]
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, replies)))
     for given in (tmp_path / "r.jsonl", replies):
-        with pytest.raises(DataError, match="give threshold="):
-            ombud.audit(texts=texts, decisions=given)
+        bare = ombud.audit(texts=texts, decisions=given)
+        assert {e.value for e in bare.select(key="false-positive-rate")} == {None}
+        assert any(e.key == "warning/no-decisions" for e in bare.exclusions)
     result = ombud.audit(
         texts=texts, decisions=tmp_path / "r.jsonl", threshold=0.5, metrics=["false-positive-rate"]
     )

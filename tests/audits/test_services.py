@@ -24,6 +24,7 @@ from ombud.metrics import FalsePositiveRate
 from ombud.report import Report
 
 STUB = Path(__file__).parents[1] / "systems" / "moderators" / "stub_service.py"
+OMNI = "omni-moderation-2024-09-26"
 ROWS = ("fine", "zz", "peace", "hello", "good day", "welcome", *(f"text {n}" for n in range(6)))
 
 
@@ -46,7 +47,7 @@ def write_plan(folder: Path, stub: Any, run: str = "concurrency = 8", kind: str 
     about = {
         "http": f'base_url = "{stub.url}/plain"\nmoderates = true\n'
         'score_path = "score"\nthreshold = 0.5',
-        "openai-moderation": f'base_url = "{stub.url}/v1"\nkey_env = ""',
+        "openai-moderation": f'base_url = "{stub.url}/v1"\nkey_env = ""\nmodel = "{OMNI}"',
     }[kind]
     path = folder / "plan.toml"
     path.write_text(
@@ -166,7 +167,7 @@ def test_reasons_and_notes_stand_in_result_terminal_and_report(stub: Any, tmp_pa
     for (_, _, reason), words in zip(why, ("error: ", "unparseable: ", "note: "), strict=True):
         assert reason.startswith(words)
         assert reason[:40] in " ".join(printed.split())
-    assert "400" in why[0][2] and "brand/new" in why[2][2]
+    assert "400" in why[0][2] and "brand/new (1) of 10 replies" in why[2][2]
     (page,) = Report(result).save(tmp_path / "report.md")
     assert "brand/new" in page.read_text(encoding="utf-8")
 

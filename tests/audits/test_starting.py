@@ -82,7 +82,7 @@ def test_texts_and_scores_make_a_plan_for_a_moderator(
     assert roles == {
         "about.csv": "text_groups", "comments.parquet": "texts", "scores.csv": "decisions",
     }  # fmt: skip
-    assert any("0.5 and more is flagged" in text for text in start.assumed)
+    assert any("flags are not measured" in text for text in start.assumed)
     found = run(tmp_path)
     assert {e.metric for e in found.estimates} >= {"false-positive rate"}
     assert any(e.group.startswith("identity=") for e in found.estimates)

@@ -111,14 +111,13 @@ ENGINE = {"type": "stream", "blocks": 2}
         ({"metrics": [{"name": "median-score"}]}, r"\(median\) is no function of sums"),
         ({"metrics": [{"name": "ndcg"}]}, "measures a recommender, and the data is of a moderator"),
         ({"by": ["age"]}, "by names age; the table has the attributes named"),
-        ({"systems": {"two": {"type": "recorded"}}}, "give the threshold at which to flag"),
         ({"systems": {"numbered": {"type": "recorded"}}}, "nothing would match; cast one of them"),
         (
             {"preset": "suppression", "options": {"regressions": True}},
             "analyses: analyses read all tables at once",
         ),
     ],
-    ids=["median", "lists", "by", "threshold", "ids", "analysis"],
+    ids=["median", "lists", "by", "ids", "analysis"],
 )
 def test_what_blocks_of_texts_cannot_do_is_refused_at_once(
     lake: Path, tmp_path: Path, more: dict[str, Any], told: str

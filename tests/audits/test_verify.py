@@ -75,7 +75,8 @@ def test_a_result_that_nobody_touched_is_intact(home: Path) -> None:
     found = ombud.verify(home / "result")
     assert found.is_intact and {check.state for check in found.checks} == {"intact"}
     kinds = {check.kind for check in found.checks}
-    assert kinds == {"plan", "run", "estimates", "verdict", "outputs", "rows", "inputs", "reports"}
+    stored = {"plan", "run", "estimates", "verdict", "outputs", "rows", "groups"}
+    assert kinds == stored | {"inputs", "reports"}
     assert Result.load(home / "result").verify() == found
     # A second route to the hashes: the library's own, file by file.
     for name, digest in Result.load(home / "result").provenance["files"].items():
@@ -147,13 +148,82 @@ def test_edited_estimates_are_told_wherever_they_are_shown(home: Path) -> None:
     assert told in made.latex()
     assert told in made.markdown().replace("\\", "")
     assert json.loads(made.json())["integrity"] == {"changed": ["estimates.json"], "recorded": True}
-    gate = command("check", folder, "--fail-if", "value > 999")
+    edited = ("check", folder, "--allow-edited", "--fail-if", "value > 999")
+    gate = command(*edited)
     assert gate.index(told) < gate.index("estimates meet")
-    as_json = json.loads(command("check", folder, "--fail-if", "value > 999", "--json"))
+    as_json = json.loads(command(*edited, "--json"))
     assert as_json["integrity"]["changed"] == ["estimates.json"]
     assert told in command("report", folder)
     assert command("verify", folder, code=1)
     assert "answered" not in command("rescore", folder, "-o", home / "again")  # outputs are whole
+
+
+def _rewrite(file: Path) -> None:
+    """Change one value of a file, and leave the file valid."""
+    if file.suffix == ".parquet":
+        frame = pl.read_parquet(file)
+        frame.reverse().write_parquet(file)
+    elif file.suffix == ".json":
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"surplus": 1}))
+    else:
+        file.write_text(f"{file.read_text()}\n")
+
+
+def test_the_gate_judges_no_edited_file(home: Path) -> None:
+    """Every file that a result consists of, edited alone, keeps the gate from judging."""
+    folder, gate = home / "result", ("check", home / "result", "--fail-if", "value > 999")
+    assert "estimates meet" in command(*gate)
+    bound = [*Result.load(folder).provenance["files"], "report.html"]
+    assert {"plan.toml", "estimates.json", "verdict.json", "groups/user.parquet"} <= set(bound)
+    for name in bound:
+        whole = (folder / name).read_bytes()
+        _rewrite(folder / name)
+        assert f"{name} (changed)" in command(*gate, code=4)
+        assert json.loads(command(*gate, "--json", code=4).split("\nerror")[0])["failed"] is True
+        (folder / name).unlink()
+        assert f"{name} (missing)" in command(*gate, code=4)
+        (folder / name).write_bytes(whole)
+    assert "estimates meet" in command(*gate)
+
+
+def test_a_damaged_file_is_an_edited_file(home: Path) -> None:
+    (home / "result" / "estimates.json").write_text("{")
+    gate = ("check", home / "result", "--fail-if", "value > 999")
+    assert "estimates.json (changed)" in command(*gate, code=4)
+    assert "estimates.json" in command(*gate, "--allow-edited", code=2)
+
+
+def test_a_fingerprint_binds_the_gate_to_one_result(home: Path) -> None:
+    folder = home / "result"
+    gate = ("check", folder, "--fail-if", "value > 999", "--fingerprint")
+    noted = ombud.verify(folder).fingerprint
+    assert "estimates meet" in command(*gate, noted.upper())
+    # Someone who can write the whole folder makes it agree with itself.
+    edit_estimates(folder, halve)
+    file = folder / "provenance.json"
+    content = json.loads(file.read_text())
+    digest = sha256((folder / "estimates.json").read_bytes()).hexdigest()
+    content["files"]["estimates.json"] = digest
+    file.write_text(json.dumps(content))
+    assert "estimates meet" in command(*gate[:-1])
+    refused = command(*gate, noted, code=4)
+    assert "provenance.json (changed)" in refused and noted in refused
+    assert "64 hexadecimal digits" in command(*gate, noted[:12], code=2)
+    assert "remove it, or --allow-edited" in command(*gate, noted, "--allow-edited", code=2)
+
+
+def test_a_run_does_not_launder_an_edited_result(home: Path) -> None:
+    plan = Plan.load(home / "result" / "plan.toml")
+    (home / "plan.toml").write_text(plan.to_toml())
+    again = ("run", home / "plan.toml", "--folder", home / "result")
+    command(*again)
+    (home / "result" / "report.html").write_text("all is well")
+    assert "EDITED: report.html changed since ombud wrote it" in command(*again)
+    outputs = home / "result" / "outputs" / "mine.parquet"
+    _rewrite(outputs)
+    before = {p: p.read_bytes() for p in (home / "result").rglob("*") if p.is_file()}
+    assert "outputs/mine.parquet (changed)" in command(*again, code=4)
+    assert before == {p: p.read_bytes() for p in before}
 
 
 def test_hashes_that_were_taken_out_are_missed(home: Path) -> None:
@@ -163,7 +233,9 @@ def test_hashes_that_were_taken_out_are_missed(home: Path) -> None:
     del content["files"]
     file.write_text(json.dumps(content))
     edit_estimates(folder, halve)
-    assert "Not bound: this result has no hashes" in command("check", folder, "--fail-if", "n < 0")
+    gate = ("check", folder, "--fail-if", "n < 0")
+    assert "Not bound: this result has no hashes" in command(*gate, code=4)
+    assert "Not bound: this result has no hashes" in command(*gate, "--allow-edited")
     assert "Not bound" in command("report", folder)
     assert "holds no hashes of its files" in command("verify", folder, code=2)
 

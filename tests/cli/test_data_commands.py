@@ -86,6 +86,71 @@ def test_build_options_reach_the_card(movies: Path, tmp_path: Path) -> None:
     assert "threshold is 0.2" in ombud(*words, "--replace", "--threshold", "0.2", code=2)
 
 
+def test_published_is_strict_with_three_passes(movies: Path, tmp_path: Path) -> None:
+    words = ("data", "build", "ml-ddd", "--movielens", movies / "ml-25m.zip", "--votes")
+    words += (movies / "ddd_dict.pkl", "--to")
+    own = json.loads(ombud(*words, tmp_path / "a", "--strict", "--passes", "3", "--json"))
+    published = json.loads(ombud(*words, tmp_path / "b", "--published", "--json"))
+    names = ("interactions", "clear_yes", "clear_no", "unclear", "no_votes", "threshold_rule")
+    assert {n: own["facts"][n] for n in names} == {n: published["facts"][n] for n in names}
+    assert "1 of 137 published labels not stored" in " ".join(published["dropped"])
+    assert "--published" in published["facts"]["rule_of_published_totals"]
+    assert "give it or --passes" in ombud(
+        *words, tmp_path / "c", "--published", "--passes", "2", code=2
+    )
+    assert "0.75" in ombud(*words, tmp_path / "c", "--published", "--threshold", "0.8", code=2)
+
+
+def test_users_and_items_can_have_different_minimums(movies: Path, tmp_path: Path) -> None:
+    words = ("data", "build", "ml-ddd", "--movielens", movies / "ml-25m.zip", "--votes")
+    words += (movies / "ddd_dict.pkl", "--to", tmp_path / "x", "--minimum-items", "12")
+    ombud(*words)
+    table = pl.read_parquet(tmp_path / "x" / "interactions.parquet")
+    assert table.group_by("item").len()["len"].min() >= 12
+    assert 3 <= table.group_by("user").len()["len"].min() < 12
+
+
+def test_the_released_tables_can_be_written_and_read_again(
+    movies: Path, tmp_path: Path, formats: ModuleType
+) -> None:
+    tables = formats.write_ao3(tmp_path, users=200, works=60, kudos=1500, seed=2)
+    build = ("data", "build", "ao3", "--sensitivity")
+    ombud(*build, tables[0], "--interactions", tables[1], "--to", tmp_path / "one")
+    ombud("data", "export", tmp_path / "one", "--to", tmp_path / "released")
+    both = [
+        tmp_path / "released" / f"ao3_{name}_table.csv" for name in ("sensitivity", "interaction")
+    ]
+    ombud(*build, both[0], "--interactions", both[1], "--to", tmp_path / "two")
+    first, second = (
+        json.loads((tmp_path / name / "card.json").read_text())["facts"] for name in ("one", "two")
+    )
+    same = [name for name in first if not name.startswith("filter")]
+    # Sums are in another order, because pseudonyms are.
+    for name in same:
+        assert first[name] == (
+            pytest.approx(second[name]) if isinstance(first[name], float) else second[name]
+        )
+
+    words = ("--movielens", movies / "ml-25m.zip", "--votes", movies / "ddd_dict.pkl")
+    ombud("data", "build", "ml-ddd", *words, "--to", tmp_path / "movies")
+    ombud("data", "export", tmp_path / "movies", "--to", tmp_path / "released")
+    wide = pl.read_csv(tmp_path / "released" / "ml-ddd_sensitivity_table.csv")
+    ratings = pl.read_csv(tmp_path / "released" / "ml-ddd_interaction_table.csv")
+    assert ratings.columns == ["user_id", "work_id", "rating"]
+    mean = ratings.group_by("work_id").agg(pl.col("rating").mean(), pl.len()).sort("work_id")
+    wide = wide.sort("work_id")
+    assert wide["av_rating"].to_list() == pytest.approx(mean["rating"].to_list())
+    assert wide["n_ratings"].to_list() == mean["len"].to_list()
+    states = ("Clear Yes", "Clear No", "No Votes", "Unclear")
+    warning = next(c for c in wide.columns if c.startswith("Clear Yes: ")).removeprefix(
+        "Clear Yes: "
+    )
+    of_one = wide.select(pl.sum_horizontal(f"{state}: {warning}" for state in states))
+    assert of_one.to_series().unique().to_list() == [1]
+    assert sum(c.startswith("Clear Yes: ") for c in wide.columns) == 136
+    assert "there is no" in ombud("data", "export", tmp_path, "--to", tmp_path / "y", code=2)
+
+
 def test_build_ao3(tmp_path: Path, formats: ModuleType) -> None:
     tables = formats.write_ao3(tmp_path, users=200, works=60, kudos=1500, seed=2)
     text = ombud(

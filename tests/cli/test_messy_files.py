@@ -571,10 +571,6 @@ REFUSED += [
         "ratings.csv": history(), "recs.csv": lists(), "warnings.csv": table([["item", *WARNINGS],
             *([i, *((t in TAGS[i]) / 2 + 0.1 for t in WARNINGS)] for i in ITEMS)])},
      ["--read", "labels.yes_from=50"], "the highest is 0.6"),
-    ("replies of Perspective without a threshold", lambda: {
-        "texts.csv": texts(), "r.jsonl": "\n".join(json.dumps({"id": n, "attributeScores":
-            {"TOXICITY": {"summaryScore": {"value": SCORES[n]}}}}) for n, _, _ in TEXTS)},
-     [], "--threshold NUMBER"),
 ]  # fmt: skip
 
 LISTED += [
@@ -783,7 +779,6 @@ def test_groups_of_texts_are_those_of_the_column_that_is_named(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "from which score on is a text flagged?"),
         (["--threshold", "200"], "the threshold 200 flags no text"),
         (["--threshold", "50", "--yes-values", "x"], "--yes-values x was not used"),
     ],
@@ -798,6 +793,9 @@ def test_a_first_plan_does_not_guess_which_texts_are_flagged(
     done = CliRunner().invoke(app, ["init", "texts.csv", "scores.csv", *options])
     assert done.exit_code == 2 and words in done.output, done.output
     assert not (tmp_path / "plan.toml").exists()
+    bare = CliRunner().invoke(app, ["init", "texts.csv", "scores.csv"])
+    assert bare.exit_code == 0 and "flags are not measured; --threshold NUMBER" in bare.output
+    assert "threshold" not in (tmp_path / "plan.toml").read_text().partition("[data]")[2]
 
 
 def test_without_a_terminal_all_questions_come_at_once(

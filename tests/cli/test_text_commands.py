@@ -140,3 +140,19 @@ def test_a_full_disk_is_said_and_leaves_what_was_there(
         code, output = run(*command)
         assert code == 2 and "No space left on device" in output
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == kept
+
+
+def test_parts_of_the_sample_and_the_shipped_sites(tmp_path: Path) -> None:
+    from ombud.text.domains import read_domains
+
+    assert set(read_domains("sites@1").kinds) == {"news", "sensitive", "hostile"}
+    assert read_domains("sites@1").kind_of("www.mentalhealthforum.net") == "sensitive"
+    corpus(tmp_path / "a.jsonl")
+    command = ("text", "source", tmp_path / "a.jsonl", "--to", tmp_path / "out", "--size", "40",
+               "--no-pilot", "--splits")  # fmt: skip
+    for wrong in ("train", "train=x", "train=0.5,train=0.5", "train=0.5"):
+        assert run(*command, wrong)[0] == 2
+    code, output = run(*command, "train=0.5, bench=0.5")
+    assert code == 0, output
+    parts = set(pl.read_parquet(tmp_path / "out" / "candidates.parquet")["split"].to_list())
+    assert parts == {"train", "bench"}

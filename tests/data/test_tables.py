@@ -185,8 +185,17 @@ def test_decisions_three_ways() -> None:
     flags = Decisions.from_frame(pl.DataFrame({"id": [1, 2], "flagged": [False, None]}))
     assert flags.outcomes.tolist() == [Outcome.ALLOWED, Outcome.ERROR]
     scores = pl.DataFrame({"id": [1, 2, 3], "score": [0.4, 0.5, None]})
-    with pytest.raises(DataError, match="give the threshold"):
-        Decisions.from_frame(scores)
+    bare = Decisions.from_frame(scores)
+    assert bare.outcomes.tolist() == [Outcome.SCORED, Outcome.SCORED, Outcome.ERROR]
+    assert bare.lacks_decisions and bare.answered.tolist() == [True, True, False]
+    back = Decisions.from_frame(bare.to_frame())
+    assert back.outcomes.tolist() == bare.outcomes.tolist() and not back.decided.any()
+    for rows, fault in (
+        (["scored", "flagged"], "split them into two systems"),
+        (["error", "scored"], "without a score in row 2"),
+    ):
+        with pytest.raises(DataError, match=fault):
+            Decisions.from_frame({"id": [1, 2], "outcome": rows, "score": [0.5, None]})
     cut = Decisions.from_frame(scores, threshold=0.5)
     assert cut.outcomes.tolist() == [Outcome.ALLOWED, Outcome.FLAGGED, Outcome.ERROR]
     with pytest.raises(DataError, match="none of allowed, flagged"):

@@ -58,6 +58,7 @@ def with_inputs(text: str, given: dict[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
         return given.get(found.group(1), ACTION["inputs"][found.group(1)].get("default", ""))
 
+    text = text.replace(" || steps.run.outputs.fingerprint", "")
     return re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", value, text)
 
 
@@ -86,7 +87,9 @@ STUB = 'for word in "$@"; do echo "$word" >> words; done; echo told > "a b/summa
 
 
 @needs_bash
-@pytest.mark.parametrize(("code", "verdict"), [(0, "open"), (1, "closed"), (2, None)])
+@pytest.mark.parametrize(
+    ("code", "verdict"), [(0, "open"), (1, "closed"), (2, None), (4, "edited")]
+)
 def test_inputs_reach_the_commands_as_they_are(
     code: int, verdict: str | None, tmp_path: Path
 ) -> None:
@@ -94,14 +97,17 @@ def test_inputs_reach_the_commands_as_they_are(
     (tmp_path / "a b").mkdir()
     conditions = "value > 1\n\n  $(touch hacked)\n"
     given = {"folder": "a b", "gate": "g.toml", "fail-if": conditions, "fail-if-undecided": "true"}
+    given["fingerprint"] = "9f2c"
     assert run_step(OURS[1], given, tmp_path) == code
     words = (tmp_path / "words").read_text().splitlines()
     assert words[:2] == ["check", "a b"]
     pairs = list(zip(words, words[1:], strict=False))
     assert ("--gate", "g.toml") in pairs and "--fail-if-undecided" in words
+    assert ("--fingerprint", "9f2c") in pairs
     assert [b for a, b in pairs if a == "--fail-if"] == ["value > 1", "  $(touch hacked)"]
     assert not (tmp_path / "hacked").exists()
-    assert (tmp_path / "shown.md").read_text() == "told\n"
+    shown = (tmp_path / "shown.md").read_text()
+    assert shown.startswith("told\n") and ("edited" in shown) == (code == 4)
     said = (tmp_path / "outputs").read_text().splitlines()
     assert said == ["report=a b/report.html", *([f"verdict={verdict}"] if verdict else [])]
 
@@ -117,6 +123,8 @@ def test_its_steps_run_the_audit_and_close_the_build(tmp_path: Path) -> None:
     assert [run_step(step, given, tmp_path) for step in OURS] == [0, 1]
     assert (tmp_path / "outputs").read_text().splitlines()[-1] == "verdict=closed"
     assert "not met" in (tmp_path / "shown.md").read_text()
+    outputs = (tmp_path / "outputs").read_text()
+    assert re.match(r"fingerprint=[0-9a-f]{64}\n", outputs)
     suite = ElementTree.parse(tmp_path / "a result" / "gate.xml").getroot()[0]
     assert suite.get("failures") == "1"
     assert (tmp_path / "a result" / "report.html").exists()

@@ -7,10 +7,13 @@ a row of `tests/hostile`.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 EXAMPLES = int(os.environ.get("OMBUD_FUZZ", "0"))
 

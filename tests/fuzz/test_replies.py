@@ -34,10 +34,10 @@ SERVICES: dict[str, Any] = {
     "http": HttpModerator(
         base_url="https://example.org", score_path="score", threshold=0.5, categories_path="cats"
     ),
-    "openai": OpenAIModeration(),
-    "perspective": Perspective(),
-    "google": GoogleModerateText(),
-    "anthropic": AnthropicMessages(),
+    "openai": OpenAIModeration(model="omni-moderation-2024-09-26"),
+    "perspective": Perspective(threshold=0.5),
+    "google": GoogleModerateText(threshold=0.5),
+    "anthropic": AnthropicMessages(model="claude-haiku-5-5"),
     "llama": LlamaGuard(base_url="https://example.org"),
 }
 JSON = st.recursive(

@@ -555,7 +555,19 @@ def size(folder: Path) -> Iterator[Found]:
     (folder / "texts.toml").write_text(texts.to_toml())
     asked: dict[str, tuple[object, ...]] = {
         "size-users": ("users.toml", "--half-width", 0.02),
-        "size-texts": ("texts.toml", "--effect", 1.5, "--power", 0.9, "--comparisons", 40),
+        "size-texts": (
+            "texts.toml",
+            "--effect",
+            1.5,
+            "--power",
+            0.9,
+            "--comparisons",
+            40,
+            "--groups",
+            4,
+            "--audits",
+            20,
+        ),
         "size-pilot": ("users.toml", "--half-width", 0.02, "--from", folder / "pilot"),
     }
     for name, (plan, *words) in asked.items():

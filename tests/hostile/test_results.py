@@ -18,7 +18,8 @@ from ombud.data.tables import write_table
 from ombud.worlds import small_world
 
 Deed = Callable[[Path], object]
-GATE = ("check", "result", "--fail-if", "value > 99")
+GATE = ("check", "result", "--allow-edited", "--fail-if", "value > 99")
+STRICT = ("check", "result", "--fail-if", "value > 99")
 REPORT = ("report", "result", "--to", "report.json")
 PAGE = ("report", "result", "--to", "report.html")
 RESCORE = ("rescore", "result", "--folder", "again")
@@ -57,6 +58,11 @@ def put(name: str, content: str | bytes) -> Deed:
 
 def gone(name: str) -> Deed:
     return lambda folder: (folder / name).unlink()
+
+
+def stopped(deed: Deed) -> Deed:
+    """Do this to the folder of a run that was stopped before it was finished."""
+    return lambda folder: (gone("provenance.json")(folder), deed(folder))
 
 
 def pipe(name: str) -> Deed:
@@ -126,7 +132,15 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (first(value="0.5"), GATE, "must be real number", 2),
     (first(value=True), GATE, "value: Input should be a valid number", 2),
     (first(value=None), GATE, "an undefined estimate needs a reason", 2),
-    (first(value=1e308), GATE, "EDITED: estimates.json", 1),
+    (first(value=1e99), GATE, "EDITED: estimates.json", 1),
+    (first(value=1e308), STRICT, "EDITED: ", 4),
+    (first(value="0.5"), STRICT, "estimates.json (changed)", 4),
+    (gone(ESTIMATES), STRICT, "estimates.json (missing)", 4),
+    (link(ESTIMATES, "/dev/zero"), STRICT, "estimates.json (changed)", 4),
+    (pipe(OUTPUTS), STRICT, "mine.parquet (changed)", 4),
+    (put("plan.toml", "]["), STRICT, "plan.toml (changed)", 4),
+    (put("plan.toml", 'title = "x"\n'), RUN, "plan.toml (changed)", 4),
+    (first(value=1e308), RUN, "estimates.json (changed)", 4),
     (first(interval=[1]), GATE, "is damaged", 2),
     (first(interval=["a", "b"]), GATE, "is damaged", 2),
     (first(interval=[0.9, 0.1]), GATE, "is not low to high", 2),
@@ -136,7 +150,7 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (first(level=2), GATE, "is not between 0 and 1", 2),
     (first(metric=None), GATE, "metric: ", 2),
     (first(system="\x1b[31m\u202e"), GATE, "EDITED", 0),
-    (first(label="x" * 100_000, value=777), ("check", "result", "--fail-if", "value > 700"), "xx…xx", 1),
+    (first(label="x" * 100_000, value=777), ("check", "result", "--allow-edited", "--fail-if", "value > 700"), "xx…xx", 1),
     (first(details=[]), GATE, "details", 2),
     (first(details={"a": {"b": "c" * 10}}), GATE, "EDITED", 0),
     (first(surplus=1), GATE, "unexpected keyword argument 'surplus'", 2),
@@ -183,7 +197,7 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (put("outputs/mine.json", "{}"), RESCORE, "were edited after the audit", 2),
     (pipe(OUTPUTS), RESCORE, "were edited after the audit", 2),
     (link(OUTPUTS, "/etc/passwd"), RESCORE, "were edited after the audit", 2),
-    (gone("outputs/mine.json"), RUN, "mine.json is missing", 2),
+    (stopped(gone("outputs/mine.json")), RUN, "mine.json is missing", 2),
     (gone(ROWS_FILE), COMPARE, "no number in common", 2),
     (put(ROWS_FILE, "x"), COMPARE, "is not Parquet", 2),
     (table(ROWS_FILE, a=[1]), COMPARE, "mine.parquet is damaged", 2),
@@ -196,22 +210,22 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (link(ROWS_FILE, "/etc/passwd"), PAGE, "report.html", 0),
     (put("groups/user.parquet", "x"), PAGE, "report.html", 0),
     # going on with a run
-    (put("run.json", "{"), RUN, "run.json is not JSON", 2),
-    (put("run.json", "[]"), RUN, "an object was expected", 2),
-    (put("run.json", "{}"), RUN, "holds another run", 2),
-    (put("run.json", '{"plan": ' + "[" * 100_000), RUN, "nested too deeply", 2),
-    (gone("run.json"), RUN, "holds no run", 2),
+    (stopped(put("run.json", "{")), RUN, "run.json is not JSON", 2),
+    (stopped(put("run.json", "[]")), RUN, "an object was expected", 2),
+    (stopped(put("run.json", "{}")), RUN, "holds another run", 2),
+    (stopped(put("run.json", '{"plan": ' + "[" * 100_000)), RUN, "nested too deeply", 2),
+    (stopped(gone("run.json")), RUN, "holds no run", 2),
     (gone("run.json"), RESCORE, "run.json is missing", 2),
     (put("run.json", '{"files": 5}'), RESCORE, "run.json is damaged", 2),
-    (put(OUTPUTS, "PAR1"), RUN, "is not Parquet", 2),
-    (table(OUTPUTS, x=[1]), RUN, "mine.parquet: 1 fault", 2),
-    (put("outputs/mine.json", '{"exclusions": [5]}'), RUN, "mine.json is damaged", 2),
-    (put("outputs/mine.json", "{}"), RUN, "mine.json is damaged", 2),
+    (stopped(put(OUTPUTS, "PAR1")), RUN, "is not Parquet", 2),
+    (stopped(table(OUTPUTS, x=[1])), RUN, "mine.parquet: 1 fault", 2),
+    (stopped(put("outputs/mine.json", '{"exclusions": [5]}')), RUN, "mine.json is damaged", 2),
+    (stopped(put("outputs/mine.json", "{}")), RUN, "mine.json is damaged", 2),
     # the folder itself
     (lambda folder: (shutil.rmtree(folder), folder.write_text("x")), GATE, "there is no result folder", 2),
     (shutil.rmtree, GATE, "there is no result folder", 2),
     (lambda folder: (shutil.rmtree(folder), folder.symlink_to(folder)), GATE, "there is no result folder", 2),
-    (lambda folder: (shutil.rmtree(folder), folder.write_text("x")), RUN, "Not a directory", 2),
+    (stopped(lambda folder: (shutil.rmtree(folder), folder.write_text("x"))), RUN, "File exists", 2),
     (lambda folder: None, ("report", "result", "--to", "report.exe"), "ends in .exe", 2),
     (lambda folder: None, ("report", "result", "--to", "/proc/1/x.json"), "/proc/1", 2),
     # gates: words that are no condition, and conditions that could never close

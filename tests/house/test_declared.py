@@ -18,6 +18,7 @@ FOREIGN = {
     "audits/quick.py": {"column_names", "columns"},
     "audits/result.py": {"spec"},
     "app/web/result_pages.py": {"O_NONBLOCK"},
+    "files.py": {"O_BINARY", "O_NONBLOCK"},
     "audits/backends/spark.py": {"_stackTrace"},
     "cli/data.py": {"exclusions"},
     "data/dataset.py": {"columns", "get_ipython", "kernel"},
@@ -28,6 +29,15 @@ FOREIGN = {
     "registry.py": {"model_fields", "options", "value"},
     "report/pdf.py": {"geteuid"},
     "systems/detectors/transformer.py": {"model_max_length"},
+    "systems/moderators/detoxify.py": {"tokenizer"},
+    "systems/moderators/huggingface.py": {
+        "_commit_hash",
+        "_name_or_path",
+        "config",
+        "model",
+        "model_max_length",
+        "tokenizer",
+    },
     "systems/moderators/service.py": {"registered_name"},
     "systems/moderators/sklearn_pipeline.py": {"predict_proba"},
     "systems/own.py": {

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "ombud"
 LAZY = {
     "aiohttp": "heavy: most audits ask no service",
     "deltalake": "optional",
+    "detoxify": "optional",
     "fastwarc": "optional",
     "fcntl": "optional: not on Windows",
     "fsspec": "optional",
@@ -36,7 +37,6 @@ LAZY = {
     "pyiceberg": "optional",
     "pyspark": "optional",
     "pytest": "optional: what is in ombud.testing runs in the tests of others",
-    "resiliparse": "optional",
     "resource": "optional: not on Windows",
     "safetensors": "optional",
     "scipy.cluster": "heavy",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
-MOST_LINES = 109_000
+MOST_LINES = 116_000
 MOST_FILES = 510
 
 

@@ -115,6 +115,83 @@ def test_every_broken_reply_is_one_error(bad: bytes) -> None:
         serve_once(bad)
 
 
+INTERIM = {
+    "100 Continue": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "102 Processing": b"HTTP/1.1 102 Processing\r\n\r\n",
+    "103 with headers": b"HTTP/1.1 103 Early Hints\r\n" + b"Link: </x>\r\n" * 100 + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("name", INTERIM)
+def test_endless_interim_replies_end_at_a_count(name: str) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_question(reader)
+        while True:
+            writer.write(INTERIM[name] * 100)
+            await writer.drain()
+
+    async def ask(url: str) -> None:
+        client = Client(url, {}, 600.0)
+        try:
+            with pytest.raises(RequestError, match="more than 16 interim replies"):
+                await client.post(b"")
+            with pytest.raises(RequestError, match="more than 16 interim replies"):
+                async with client.stream({}):
+                    pass
+        finally:
+            await client.close()
+
+    serving(handle, ask)
+
+
+def test_some_interim_replies_are_no_harm_on_every_request_of_a_connection() -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_question(reader)
+            writer.write(INTERIM["100 Continue"] * 10 + reply_of(b"{}"))
+            await writer.drain()
+
+    async def ask(url: str) -> None:
+        client = Client(url, {}, 60.0, kept=True)
+        for _ in range(5):
+            assert (await client.post(b"")).body == b"{}"
+        await client.close()
+
+    serving(handle, ask)
+
+
+FLOODS = {
+    "headers": b"".join(b"X-%d: y\r\n" % i for i in range(2000)),
+    "one header": b"y" * 100_000,
+    "folded lines": b"X: y\r\n" + b" z\r\n" * 10_000,
+    "trailers": b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 2000,
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_floods_of_headers_are_one_error(name: str) -> None:
+    with pytest.raises(RequestError):
+        serve_once(b"HTTP/1.1 200 OK\r\n" + FLOODS[name])
+
+
+def test_headers_that_drip_end_with_the_time_limit_of_a_download_too() -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_question(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        for i in range(10_000):
+            writer.write(b"X-%d: y\r\n" % i)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async def ask(url: str) -> None:
+        client = Client(url, {}, 0.3)
+        with pytest.raises(RequestError, match=r"nothing came for 0\.3 s"):
+            async with client.stream({}):
+                pass
+
+    serving(handle, ask)
+
+
 def test_headers_that_cannot_be_sent_are_refused() -> None:
     for value in ("b\r\nC: d", "café", "nul\0"):
         with pytest.raises(PlanError, match="header"):

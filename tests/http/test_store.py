@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ombud.errors import ResultError
-from ombud.http.store import AnswerStore, Call, default_path, hash_of
+from ombud.http.store import AnswerStore, Call, checksum, default_path, hash_of
 
 
 def call(attempt: int, outcome: str = "allowed") -> Call:
@@ -90,25 +90,73 @@ def test_a_damaged_file_is_a_sentence(tmp_path: Path, at: int) -> None:
         cache.latest()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE calls SET text = 'words'",
-        "UPDATE calls SET asked = 'soon'",
-        "UPDATE calls SET raw = 5",
-        "UPDATE calls SET status = 'fine'",
-        "UPDATE calls SET outcome = x'00'",
-        "DROP TABLE calls",
-        "ALTER TABLE calls DROP COLUMN raw",
-    ],
-)
-def test_rows_that_ombud_did_not_write_are_a_sentence(tmp_path: Path, change: str) -> None:
-    path = tmp_path / "a.sqlite"
+def changed(path: Path, change: str, rows: int = 1) -> Path:
+    """Make a store of some answered questions, and change it as a foreign program would."""
+    keys = [(bytes([row]) * 16, 0) for row in range(rows)]
     with AnswerStore(path, "s", "1") as cache:
-        cache.write([((b"x" * 16, 0), 0, 1.0)], [((b"x" * 16, 0), call(0))])
+        cache.write([(key, 0, 1.0) for key in keys], [(key, call(0)) for key in keys])
     db = sqlite3.connect(path)
     db.execute(change)
     db.commit()
     db.close()
-    with pytest.raises(ResultError), AnswerStore(path, "s", "1") as cache:
+    return path
+
+
+@pytest.mark.parametrize(
+    "change", ["DROP TABLE calls", "ALTER TABLE calls DROP COLUMN raw", "DROP TABLE systems"]
+)
+def test_tables_that_ombud_did_not_write_are_an_error(tmp_path: Path, change: str) -> None:
+    path = changed(tmp_path / "a.sqlite", change)
+    with pytest.raises(ResultError, match=r"a\.sqlite"), AnswerStore(path, "s", "1") as cache:
         cache.latest()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text = 'words'", "repeat = 1", "attempt = 9223372036854775807", "asked = 'soon'", "raw = 5"]
+    + ["raw = x'7b7e'", "status = 'fine'", "status = 201", "outcome = x'00'", "outcome = 'flagged'"]
+    + ["reason = CAST(x'ff00' AS TEXT)", "answered = NULL", "checksum = NULL", "answered = 1e999"],
+)
+def test_a_row_that_does_not_match_its_checksum_is_asked_again(tmp_path: Path, value: str) -> None:
+    change = f"UPDATE calls SET {value} WHERE rowid = 2"
+    path, key = changed(tmp_path / "a.sqlite", change, rows=3), (b"\x01" * 16, 0)
+    with AnswerStore(path, "s", "1") as cache:
+        calls = cache.latest()
+        assert cache.damaged == 1
+        assert calls == {(bytes([i]) * 16, 0): call(0) for i in (0, 2)}
+    with AnswerStore(path, "s", "1") as cache:
+        cache.latest()
+        cache.write([(key, 0, 5.0)], [])  # the first time it is sent, as far as is known
+        cache.write([], [(key, Call(0, 5.0, 6.0, 200, "allowed", "", b"{}"))])
+    with AnswerStore(path, "s", "1") as cache:
+        assert cache.latest()[key].asked == 5.0
+        assert len(cache.latest()) == 3
+        assert cache.damaged == 0
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT count(*) FROM damaged").fetchone() == (1,)
+    db.close()
+
+
+def test_a_file_that_is_mostly_damaged_is_refused(tmp_path: Path) -> None:
+    change = "UPDATE calls SET status = status + 1 WHERE rowid < 9"
+    path = changed(tmp_path / "a.sqlite", change, rows=10)
+    with (
+        pytest.raises(ResultError, match=r"8 of 10 entries are damaged.*backup"),
+        AnswerStore(path, "s", "1") as cache,
+    ):
+        cache.latest()
+
+
+def test_the_order_of_columns_and_types_counts() -> None:
+    values = [
+        (b"ab", b"c"),
+        (b"a", b"bc"),
+        ("ab", b"c"),
+        (1, 2),
+        (12,),
+        (1.0, 2),
+        (None,),
+        ("None",),
+    ]
+    assert len({checksum(*value) for value in values}) == len(values)
+    assert checksum("\udcff") != checksum("\udcfe")

@@ -11,6 +11,7 @@ from scipy import stats as reference
 from ombud.data import Decisions, Outcome, Texts
 from ombud.errors import AuditedSystemError, DataError, PlanError
 from ombud.probes.swaps import (
+    COUNTRY_TEMPLATES,
     ask,
     country_probe,
     flip_estimates,
@@ -18,7 +19,7 @@ from ombud.probes.swaps import (
     swap_probe,
     template_probe,
 )
-from ombud.probes.winogender import read_winogender, winogender_probe
+from ombud.probes.winogender import Winogender, read_winogender, winogender_probe
 from ombud.text.swaps import GenderSwap, WordSwap
 
 
@@ -136,12 +137,14 @@ def test_words_and_templates_of_ones_own() -> None:
 
 
 def test_countries_have_spread_without_interval() -> None:
-    found = country_probe(Planted("france.", "kenya."))
+    found = country_probe(Planted("france.", "kenya."), COUNTRY_TEMPLATES[0])
     assert found.rows.height == 249
     flagged = found.rows.filter(found.rows["flagged"] == 1)["name"].to_list()
     assert flagged == ["France", "Kenya"]
     assert found["country/flagged"].value == pytest.approx(2 / 249)
     assert found["country/flagged"].interval is None
+    changed = found["country/pairs-changed"]
+    assert changed.value == pytest.approx(2 * 247 / (249 * 248 / 2)) and changed.interval is None
     scores = np.full(249, 0.1)
     scores[:2] = 0.6
     assert found["country/score-sd"].value == pytest.approx(scores.std(ddof=1), rel=1e-5)
@@ -204,3 +207,60 @@ def test_winogender_as_published(realdata: Path) -> None:
     swapped = GenderSwap().apply([str(text) for text in triplets.sentences[:, 0]])
     alike = np.array(swapped.texts, dtype=object) == triplets.sentences[:, 1]
     assert alike.mean() > 0.97
+
+
+def test_a_text_with_two_readings_is_not_swapped_and_counted() -> None:
+    found = swap_probe(Planted("she"), [*TEXTS[:3], "I saw her duck"], GenderSwap())
+    assert found["swap/flips-all"].n == 3 and found["swap/flips-changed"].n == 2
+    (left,) = found.exclusions
+    assert left.count == 1 and "two readings" in left.reason
+    assert found.rows["abstained"].to_list() == [False, False, False, True]
+
+
+def test_many_sentences_show_how_sure_countries_are() -> None:
+    found = country_probe(Planted("france", "france.", "kenya"))
+    per_sentence = [t.replace("{country}", "x").lower().split() for t in COUNTRY_TEMPLATES]
+    hit = sum("x" in words for words in per_sentence)
+    first = sum("x." in words for words in per_sentence)
+    pairs = (2 * 247 * hit + 248 * first) / (20 * 249 * 248 / 2)
+    changed = found["country/pairs-changed"]
+    assert changed.value == pytest.approx(pairs) and changed.unit == "pair"
+    low, high = changed.interval or (1, 0)
+    assert low < changed.value < high
+    row = found.rows.filter(found.rows["name"] == "Kenya").row(0, named=True)
+    assert row["flagged"] == pytest.approx(hit / 20) and row["first_flagged"] == 0
+    none = country_probe(Planted("nothing"))["country/pairs-changed"]
+    # No pair changed in 20 sentences: as in 20 units without an event.
+    assert none.value == 0 and none.interval is not None
+    assert none.interval[1] == pytest.approx(reference.binomtest(0, 20).proportion_ci().high)
+
+
+def test_winogender_intervals_count_occupations(rng: np.random.Generator) -> None:
+    """Four triplets of each of 60 occupations, all decided by the occupation: 60 units, not 240."""
+    jobs = [f"job{k}" for k in range(60) for _ in range(4)]
+    words = np.array([[f"{job} {n} {w}" for w in ("he", "she", "they")]
+                      for n, job in enumerate(jobs)], dtype=object)  # fmt: skip
+    triplets = Winogender(words, jobs, np.full(240, 50.0))
+
+    class Jobs(Planted):
+        def moderate(self, texts: Texts) -> Decisions:
+            score = np.array([0.9 if t.split()[0] in self.words and t.endswith("she") else 0.1
+                              for t in texts.texts])  # fmt: skip
+            return Decisions(np.asarray(texts.ids), (score > 0.5).astype(np.int8),
+                             score.astype(np.float32))  # fmt: skip
+
+    covered, widths = 0, []
+    for _ in range(200):
+        chosen = [f"job{k}" for k in np.flatnonzero(rng.random(60) < 0.2)]
+        found = winogender_probe(Jobs(*chosen), triplets)
+        low, high = found["winogender/fails"].interval or (1, 0)
+        covered += low <= 0.2 <= high
+        widths.append(high - low)
+    assert covered >= 0.93 * 200
+    alone = reference.binomtest(48, 240).proportion_ci(method="exact")
+    assert np.mean(widths) > 1.7 * (alone.high - alone.low)
+    shift = found["winogender/shift-male-female"]
+    per_job = np.array([0.8 * (f"job{k}" in chosen) for k in range(60)])
+    t = reference.t.interval(0.95, 59, per_job.mean(), reference.sem(per_job))
+    assert shift.interval == pytest.approx(t, abs=1e-6)
+    assert found["winogender/correlation-decision"].interval is not None

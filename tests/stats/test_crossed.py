@@ -42,8 +42,9 @@ def test_every_replicate_is_the_statistic_of_repeated_rows_and_columns(seed, sum
         values, summary=summary, row_strata=strata, replicates=7, rng=np.random.default_rng(seed)
     )
     again = np.random.default_rng(seed)
-    low = again.multinomial(2, [0.5] * 2, size=7)
-    high = again.multinomial(3, [1 / 3] * 3, size=7)
+    # Within strata one fewer is drawn, and each weighs 2 / 1 or 3 / 2 (here times 2, as counts).
+    low = 4 * again.multinomial(1, [0.5] * 2, size=7)
+    high = 3 * again.multinomial(2, [1 / 3] * 3, size=7)
     across = again.multinomial(4, [0.25] * 4, size=7)
     for b in range(7):
         down = np.concatenate([low[b], high[b]])
@@ -168,6 +169,39 @@ def test_coverage_when_both_sides_are_samples(kind) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(10, 50), (25, 40), (100, 100)])
 def test_coverage_in_full(kind, rows, columns) -> None:
     assert 0.93 <= coverage(2000, rows, columns, kind, 1000, seed=6) <= 0.975
+
+
+def stratified(runs: int, rows: int, columns: int, replicates: int, seed: int) -> float:
+    """Return how often an interval holds the truth: five strata of users, ten of targets."""
+    rng = np.random.default_rng(seed)
+    places, hits = np.arange(5) - 2.0, 0
+    for _ in range(runs):
+        of_row, of_column = np.arange(rows) % 5, np.arange(columns) % 10
+        # Strata are equally large, so equally many of each represent the population.
+        effect = 0.4 * places[of_row][:, None] + rng.normal(size=(rows, 1)) * 0.8
+        effect = effect + 0.1 * (of_column - 4.5) + rng.normal(size=(1, columns)) * 0.6
+        values = effect + rng.normal(size=(rows, columns))
+        row_weights = 1 / np.bincount(of_row)[of_row]
+        column_weights = 1 / np.bincount(of_column)[of_column]
+        drawn = resample_crossed(
+            values, rng=rng, replicates=replicates, row_strata=of_row, column_strata=of_column,
+            row_weights=row_weights, column_weights=column_weights,
+        )  # fmt: skip
+        found = drawn.interval((0, 0, 0))
+        hits += found.low <= 0 <= found.high
+    return hits / runs
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 12), (10, 20), (11, 40)])
+def test_coverage_with_one_or_two_units_in_a_stratum(rows, columns) -> None:
+    assert stratified(300, rows, columns, 200, seed=7) >= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.simulation
+@pytest.mark.parametrize(("rows", "columns"), [(5, 10), (5, 12), (7, 15), (10, 20), (40, 100)])
+def test_coverage_with_few_units_in_a_stratum_in_full(rows, columns) -> None:
+    assert stratified(2000, rows, columns, 500, seed=8) >= 0.94
 
 
 def test_one_way_intervals_are_too_short_here() -> None:

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats as reference
 from scipy.stats import binom, binomtest, fisher_exact
 
 from ombud.stats import proportion
-from ombud.stats.proportions import exact, exact_difference, fisher, wilson
+from ombud.stats.proportions import clustered_proportion, exact, exact_difference, fisher, wilson
 
 METHODS = {"wilson": wilson, "exact": exact}
 
@@ -116,3 +117,48 @@ def test_few_events_cover_and_do_not_alarm(n: int, rate: float) -> None:
         )
     assert covered / len(others) > 0.945
     assert alarmed / len(others) < 0.052
+
+
+def test_clustered_units_by_hand() -> None:
+    """Five clusters of four; all events in one: one event in five units, nearly."""
+    events, sizes = np.array([4, 0, 0, 0, 0]), np.full(5, 4)
+    found = clustered_proportion(events, sizes, metric="m")
+    # d = (3.2^2 + 4 * 0.8^2) / (20 * 0.2 * 0.8) * 5 / 4 = 5; t(19) and t(4) shrink it further.
+    effective = 20 / 5 * (reference.t.ppf(0.975, 19) / reference.t.ppf(0.975, 4)) ** 2
+    low = reference.beta.ppf(0.025, 0.2 * effective, 0.8 * effective + 1)
+    high = reference.beta.ppf(0.975, 0.2 * effective + 1, 0.8 * effective)
+    assert found.interval == pytest.approx((low, high))
+    assert (found.value, found.n) == (0.2, 20)
+    none = clustered_proportion([0, 0, 0], [9, 9, 9], metric="m")
+    assert none.interval == pytest.approx(reference.binomtest(0, 3).proportion_ci())
+    assert not clustered_proportion([], [], metric="m").is_defined
+    one = clustered_proportion([2], [4], metric="m")
+    assert one.value == 0.5 and one.interval is not None
+
+
+@pytest.mark.parametrize("correlated", [0.0, 0.5])
+def test_clustered_intervals_cover(correlated: float) -> None:
+    """Forty clusters of five: the interval holds the true share in 93% of samples or more."""
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(600):
+        shared = rng.random(40) < 0.2
+        own = rng.random((40, 5)) < 0.2
+        events = np.where(rng.random((40, 5)) < correlated, shared[:, None], own).sum(axis=1)
+        low, high = clustered_proportion(events, np.full(40, 5), metric="m").interval or (1, 0)
+        covered += low <= 0.2 <= high
+    assert covered >= 0.93 * 600
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12))
+def test_a_clustered_interval_is_no_narrower_than_independent_units(
+    pairs: list[tuple[int, int]],
+) -> None:
+    events, others = np.array(pairs).T
+    sizes = events + others
+    if not sizes.sum():
+        return
+    found = clustered_proportion(events, sizes, metric="m")
+    low, high = exact(int(events.sum()), int(sizes.sum()))
+    assert found.interval is not None
+    assert found.interval[0] <= low + 1e-9 and found.interval[1] >= high - 1e-9

@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from ombud.stats import Mean, Sample, resample
-from ombud.stats.ratios import rate_ratio, ratio_of_means, ratio_of_means_estimate
+from ombud.stats.clustered_rates import cluster_moments, log_ratio_error
+from ombud.stats.proportions import exact
+from ombud.stats.ratios import (
+    rate_ratio,
+    ratio_of_means,
+    ratio_of_means_estimate,
+    selected_rate_ratio,
+    truncated_rate,
+)
 
 
 def world(e: int, n: int, all_e: int, all_n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -123,3 +132,89 @@ def test_scaling_a_part_scales_the_ratio(pairs: list[tuple[float, float]], scale
 def test_everyone_against_the_whole_is_one_without_spread() -> None:
     found = rate_ratio(40, 500, 40, 500)
     assert found.ratio == 1 and np.isnan(found.low)
+
+
+# Ratios that are only given where enough units have the event.
+
+
+def test_a_truncated_rate_by_the_binomial_of_scipy() -> None:
+    for x, n, m in ((6, 15, 5), (9, 15, 5), (14, 40, 5), (15, 15, 5), (5, 20, 5)):
+        low, high = truncated_rate(x, n, m)
+        if x > m:
+            more = binom.sf(x - 1, n, low) / binom.sf(m - 1, n, low)
+            assert more == pytest.approx(0.025, rel=1e-6)
+        else:
+            assert low == 0.0
+        if x < n:
+            less = 1 - binom.sf(x, n, high) / binom.sf(m - 1, n, high)
+            assert less == pytest.approx(0.025, rel=1e-6)
+        else:
+            assert high == 1.0
+
+
+def test_a_truncated_rate_by_hand() -> None:
+    # Three of three, seen with two or more: P(3 | 2 or 3) = p^3 / (3 p^2 (1 - p) + p^3), which is
+    # p / (3 - 2 p) = 0.025 at p = 0.075 / 1.05.
+    assert truncated_rate(3, 3, 2) == pytest.approx((0.075 / 1.05, 1.0))
+
+
+@given(st.integers(1, 12), st.integers(0, 30), st.integers(0, 60))
+def test_truncation_only_lowers_the_lower_end(m: int, more: int, rest: int) -> None:
+    x = m + more
+    n = x + rest
+    low, high = truncated_rate(x, n, m)
+    ends = exact(x, n)
+    assert 0 <= low <= x / n <= high <= 1
+    assert low <= float(ends.low) + 1e-9
+    assert high <= float(ends.high) + 1e-9
+    tighter = truncated_rate(x, n, m, 0.8)
+    assert low <= tighter[0] + 1e-12
+    assert tighter[1] <= high + 1e-12
+
+
+def test_a_truncated_rate_refuses_fewer_events_than_the_least() -> None:
+    with pytest.raises(ValueError, match="4 of 10 units have an event; expected 5 or more"):
+        truncated_rate(4, 10, 5)
+
+
+def test_a_selected_ratio_covers_among_those_that_are_shown() -> None:
+    """Every outcome of a group of 15 that is shown, weighted by its probability."""
+    n, rest = 15, (300.0, 2985.0)
+    for rate in (0.02, 0.1, 0.2, 0.3):
+        true = rate / ((15 * rate + 298.5) / 3000)
+        shown = covered = 0.0
+        for x in range(5, n + 1):
+            weight = float(binom.pmf(x, n, rate))
+            low, high = selected_rate_ratio((x, n, 5), rest, share=15 / 3000, rate=x / n)
+            shown += weight
+            covered += weight * (low <= true <= high)
+        assert covered / shown >= 0.95
+
+
+def test_a_selected_ratio_beside_a_rest_without_events() -> None:
+    low, high = selected_rate_ratio((8, 20, 5), (0.0, 50.0), share=20 / 70, rate=0.4)
+    assert 0 < low < 0.4 / (8 / 70)
+    assert high == pytest.approx(70 / 20)
+    assert selected_rate_ratio((8, 20, 5), (0.0, 50.0), share=None, rate=0.4)[1] == np.inf
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_error_of_a_log_ratio_from_sums_is_that_of_the_units(seed: int) -> None:
+    """A second route: influences of single units, summed by cluster."""
+    rng = np.random.default_rng(seed)
+    clusters = rng.integers(0, 12, 80)
+    member = (rng.random(12) < 0.5)[clusters] | (rng.random(80) < 0.1)
+    y = (rng.random(80) < 0.4).astype(float)
+    inside, outside = np.where(member, y, np.nan), np.where(member, np.nan, y)
+    counts = (y[member].sum(), float(member.sum()), y.sum(), 80.0)
+    if not (0 < counts[0] < counts[2]) or member.all():
+        return
+    moments = cluster_moments(y, member, clusters)
+    groups = len(np.unique(clusters[member]))
+    for of_whole, other in ((True, y), (False, outside)):
+        units = ratio_of_means(inside, other, clusters=clusters)
+        if np.isnan(units.low):
+            continue
+        least = min(groups, len(np.unique(clusters[~np.isnan(other)])))
+        error = log_ratio_error(counts, moments, of_whole=of_whole) * np.sqrt(least / (least - 1))
+        assert np.log(units.high / units.ratio) == pytest.approx(1.959964 * error, rel=1e-5)

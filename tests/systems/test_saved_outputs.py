@@ -15,12 +15,12 @@ from ombud.errors import DataError
 from ombud.systems import RecordedDecisions, RecordedRecommendations
 from ombud.systems.moderators.http import HttpModerator
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
-from ombud.systems.moderators.llama_guard import LlamaGuard
 from ombud.systems.moderators.openai import thresholds_from_replies
 from ombud.systems.moderators.perspective import Perspective
+from ombud.systems.moderators.policy import LlamaGuard
 
 TEXTS = Texts.from_frame({"id": ["a", "b", "c"], "text": ["x", "y", "z"], "label": [1, 0, 0]})
-FLAGGED, ALLOWED, ERROR = int(Outcome.FLAGGED), int(Outcome.ALLOWED), int(Outcome.ERROR)
+ALLOWED, FLAGGED, _, ERROR, _, SCORED = map(int, Outcome)
 
 
 def decided(path: Any, **options: Any) -> list[int]:
@@ -61,10 +61,14 @@ def test_all_labels_of_a_pipeline(tmp_path: Path) -> None:
         [{"label": "hate", "score": 0.8}, {"label": "offensive", "score": 0.1},
          {"label": "neither", "score": 0.1}],
     ]  # fmt: skip
-    assert decided(save(tmp_path, "s.json", single)) == [FLAGGED, ALLOWED, FLAGGED]
+    # The maker's decision is the label that the model chooses; a threshold is another one.
+    path = save(tmp_path, "s.json", single)
+    assert decided(path) == [ALLOWED, ALLOWED, FLAGGED]
+    assert decided(path, threshold=0.5) == [FLAGGED, ALLOWED, FLAGGED]
     multi = [[{"label": e["label"], "score": e["score"] * 0.9} for e in row] for row in single]
     path = save(tmp_path, "m.json", multi)
-    assert decided(path) == [ALLOWED, ALLOWED, FLAGGED]
+    assert decided(path) == [SCORED] * 3
+    assert decided(path, threshold=0.5) == [ALLOWED, ALLOWED, FLAGGED]
 
 
 def test_detoxify(tmp_path: Path) -> None:
@@ -73,8 +77,7 @@ def test_detoxify(tmp_path: Path) -> None:
     table = pl.DataFrame({"input_text": ["z", "x", "y"], **rows})
     table.write_csv(tmp_path / "d.csv")
     assert decided(tmp_path / "d.csv", threshold=0.5) == [ALLOWED, ALLOWED, FLAGGED]
-    with pytest.raises(DataError, match="give the threshold"):
-        decided(tmp_path / "d.csv")
+    assert decided(tmp_path / "d.csv") == [SCORED] * 3
 
 
 def test_replies_of_services(tmp_path: Path) -> None:
@@ -96,8 +99,7 @@ def test_replies_of_services(tmp_path: Path) -> None:
     ]
     path = save(tmp_path, "p.jsonl", toxic, lines=True)
     assert decided(path, threshold=0.7) == [FLAGGED, ALLOWED, FLAGGED]
-    with pytest.raises(DataError, match="give threshold="):
-        decided(path)
+    assert decided(path) == [SCORED] * 3
     azure = [
         {"id": one, "reply": {"blocklistsMatch": match, "categoriesAnalysis": [
             {"category": "Hate", "severity": 0}, {"category": "Violence", "severity": severity}]}}
@@ -105,8 +107,10 @@ def test_replies_of_services(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = save(tmp_path, "azure.jsonl", azure, lines=True)
     assert decided(path, threshold=4) == [ALLOWED, FLAGGED, FLAGGED]
-    with pytest.raises(DataError, match="give threshold="):
-        decided(path)
+    assert decided(path) == [SCORED] * 3
+    sigmoid = [{"label": "toxic", "score": score} for score in (0.9, 0.3, 0.8)]
+    assert decided(save(tmp_path, "one.json", sigmoid)) == [SCORED] * 3
+    assert decided(save(tmp_path, "two.json", sigmoid[::2] + sigmoid[:1])) == [FLAGGED] * 3
 
 
 def test_lists_of_common_tools(tmp_path: Path) -> None:
@@ -125,18 +129,36 @@ def test_lists_of_common_tools(tmp_path: Path) -> None:
 
 def test_readers_of_replies_do_not_invent_decisions() -> None:
     guard = LlamaGuard(base_url="http://localhost", model="m", categories=["S1"])
-    for text in ("unsafe", "unsafe\nViolent Crimes"):
-        assert guard.read_text(text) is None
-    answer = guard.read_text("unsafe\nS2")
-    assert answer is not None and answer.outcome == Outcome.ALLOWED
-    cut = {"choices": [{"message": {"content": "unsafe"}, "finish_reason": "length"}]}
-    assert guard.read_text(guard.reply_text(cut)[0]) is None
+    for text, finish in (
+        ("unsafe", "stop"),
+        ("unsafe\nViolent Crimes", "stop"),
+        ("unsafe\nS1", "length"),
+    ):
+        reply = {"choices": [{"message": {"content": text}, "finish_reason": finish}]}
+        assert guard.read(reply).outcome == Outcome.UNPARSEABLE
+    reply = {"choices": [{"message": {"content": "unsafe\nS2"}, "finish_reason": "stop"}]}
+    assert guard.read(reply).outcome == Outcome.ALLOWED
 
     def pipeline(texts: list[str], **options: Any) -> Any:
         return [[{"label": "a", "score": 0.3}, {"label": "b", "score": 0.3}] for _ in texts]
 
     multi = HuggingFaceModerator.from_pipeline(pipeline, flagged=["a", "b"])
-    assert multi.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3
+    assert multi.moderate(TEXTS).outcomes.tolist() == [SCORED] * 3
+    half = HuggingFaceModerator.from_pipeline(pipeline, flagged=["a", "b"], threshold=0.5)
+    assert half.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3
+
+    def chooses(texts: list[str], **options: Any) -> Any:
+        return [
+            [
+                {"label": "a", "score": 0.3},
+                {"label": "b", "score": 0.3},
+                {"label": "c", "score": 0.4},
+            ]
+            for _ in texts
+        ]
+
+    single = HuggingFaceModerator.from_pipeline(chooses, flagged=["a", "b"])
+    assert single.moderate(TEXTS).outcomes.tolist() == [ALLOWED] * 3
 
     own = Perspective(attributes=["A", "B"], thresholds={"A": 0.3, "B": 0.7})
     low, high = (

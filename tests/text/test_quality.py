@@ -107,12 +107,13 @@ def test_intervals_cover_the_true_rates(rng: np.random.Generator) -> None:
 def test_quality_on_jigsaw_bias(realdata: Path) -> None:
     rows = pl.read_csv(realdata / "jigsaw-bias" / "en_sentence_templates.csv")
     truth = tag_identities(rows["phrase"], load_terms("terms-jigsaw-bias@1"), suffixes=("",))
-    whole = {row.group: row for row in tag_quality(tag_identities(rows["phrase"]), truth)}
+    ours = tag_identities(rows["phrase"]).with_groups(truth.groups)
+    whole = {row.group: row for row in tag_quality(ours, truth)}
     published = tag_identities(rows["phrase"], mode="published")
     old = {row.group: row for row in tag_quality(published, truth)}
-    # The identity lists lack "black", "white" and "straight" on purpose: common words elsewhere.
+    # Without people around them, "black", "white", "straight", "blind" and "deaf" do not count.
     missed = {group: row.false_negative for group, row in whole.items() if row.false_negative}
-    assert missed == {"non-white": 1514, "white": 1514, "straight": 1514}
+    assert missed == {"non-white": 73, "white": 73, "straight": 73, "disability": 219}
     assert all(row.false_positive == 0 for row in whole.values())
     assert all(
         row.false_negative_rate.value is not None and row.false_negative_rate.value > 0.9

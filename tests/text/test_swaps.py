@@ -26,7 +26,7 @@ PAIRS = [
     ("Her own mother hurt herself.", "His own father hurt himself."),
     ("MR. SMITH AND HIS WIFE", "MS. SMITH AND HER HUSBAND"),
     ("Mrs. Jones, a widow", "Mr. Jones, a widower"),
-    ("He's here; she'd know, he\u2019ll come", "She's here; he'd know, she'll come"),
+    ("He's here; she'd know, he\u2019ll come", "She's here; he'd know, she\u2019ll come"),
     ("My father's brothers", "My mother's sisters"),
     ("James met Mary", "Mary met James"),
     ("king Boy WOMEN", "queen Girl MEN"),
@@ -42,6 +42,34 @@ def test_gender_swap_keeps_the_grammar(before: str, after: str) -> None:
     found = GenderSwap().apply([before])
     assert found.texts == [after]
     assert (found.changed[0] > 0) == (before != after)
+
+
+def test_hard_sentences() -> None:
+    """Sentences of our own; a question mark where the text has two readings.
+
+    The rules were written with these at hand, so the rates on other sentences are higher: of
+    the 140 that were added last, 5 were wrong before the rules were changed for them.
+    """
+    with Path(__file__).with_name("gender_sentences.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = GenderSwap().apply([row["before"] for row in rows])
+    pairs = list(zip(rows, found.texts, strict=True))
+    wrong = [
+        f"{row['before']} -> {text}"
+        for number, (row, text) in enumerate(pairs)
+        if number not in found.abstained and text != row["after"]
+    ]
+    assert len(rows) > 500
+    assert len(wrong) <= 0.015 * len(rows), wrong
+    assert len(found.abstained) <= 0.05 * len(rows)
+    assert all(found.texts[row] == rows[row]["before"] for row in found.abstained)
+    assert (found.changed[sorted(found.abstained)] == 0).all()
+
+
+def test_typography_is_kept() -> None:
+    before = "\u201cShe\u2019s *his* aunt\u201d \u2014 HER\u00a0words\u2026 his/her; (s)he"
+    after = "\u201cHe\u2019s *her* uncle\u201d \u2014 HIS\u00a0words\u2026 her/his; (s)he"
+    assert GenderSwap().apply([before]).texts == [after]
 
 
 def test_ways_and_directions() -> None:
@@ -164,7 +192,7 @@ def test_codes_agree_with_pycountry() -> None:
 def test_the_gender_list_has_no_word_twice() -> None:
     from importlib.resources import files
 
-    text = files("ombud.text").joinpath("files", "gender-swap@1.csv").read_text()
+    text = files("ombud.text").joinpath("files", "gender-swap@2.csv").read_text()
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     female = [r["male"].lower() for r in rows if r["way"] != "to male"]
     male = [r["female"].lower() for r in rows if r["way"] != "to female"]

@@ -23,7 +23,7 @@ from ombud.app.texts import split_topics
 from ombud.data.faults import first_rows
 from ombud.data.frames import Column, open_frame, read_table
 from ombud.errors import DataError
-from ombud.files import write_atomically
+from ombud.files import csv_text, without_apostrophe, write_atomically
 
 EXPORTS: dict[str, str] = {
     "ratings.parquet": "Every rating, rater by rater (Parquet)",
@@ -75,10 +75,11 @@ def _file(table: pl.DataFrame, form: str) -> bytes:
     else:
         nested = [n for n, kind in table.schema.items() if isinstance(kind, pl.List)]
         others = [n for n, kind in table.schema.items() if isinstance(kind, pl.Struct)]
-        table.with_columns(
+        flat = table.with_columns(
             *(pl.col(n).cast(pl.List(pl.String)).list.join("|") for n in nested),
             *(pl.col(n).struct.json_encode() for n in others),
-        ).write_csv(target)
+        )
+        return csv_text(flat).encode()
     return target.getvalue()
 
 
@@ -137,8 +138,8 @@ def read_ratings(
                 faults.setdefault(problem, []).append(number)
         found.append(
             ImportedRating(
-                text=str(row["id"]),
-                rater=row["rater"],
+                text=without_apostrophe(str(row["id"])),
+                rater=without_apostrophe(row["rater"]),
                 skipped=skipped,
                 answer="" if skipped else answer,
                 risk=risk,

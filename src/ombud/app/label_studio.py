@@ -22,6 +22,7 @@ import polars as pl
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import ratings_table, texts_table
 from ombud.errors import DataError
+from ombud.files import read_plain
 from ombud.questions.delicate.ratings import HIGHEST_RISK
 
 _ANCHORS = (
@@ -152,7 +153,7 @@ def read_export(
     """
     source = Path(path).name
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(read_plain(path).decode("utf-8"))
     except FileNotFoundError:
         raise DataError(source, [f"there is no file {path}"]) from None
     except (ValueError, RecursionError) as error:

@@ -106,7 +106,7 @@ def add_person(db: sqlite3.Connection, name: str, role: Role, now: float) -> int
 def invite(
     db: sqlite3.Connection, name: str, role: Role, *, now: float, hours: float = 14 * 24
 ) -> str:
-    """Return a new token for a person; their earlier invitations end.
+    """Return a new token for a person; their earlier invitations and their sessions end.
 
     The token is shown once: only its hash is kept. The link works until it expires, so that a
     rater can come back with it from another browser.
@@ -118,6 +118,7 @@ def invite(
     db.execute(
         "UPDATE invitations SET revoked = ? WHERE person = ? AND revoked IS NULL", (now, person)
     )
+    db.execute("DELETE FROM sessions WHERE person = ?", (person,))
     token = secrets.token_urlsafe(32)
     db.execute(
         "INSERT INTO invitations (person, hash, created, expires) VALUES (?, ?, ?, ?)",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +21,7 @@ from ombud.app.settings import ProjectSettings, shipped_guidelines
 from ombud.app.store import Store
 from ombud.app.texts import TextRow, explicit_of, read_texts, spans_of
 from ombud.errors import DataError
+from ombud.files import write_atomically
 
 _FILE = "annotation.sqlite"
 
@@ -87,6 +90,48 @@ class Project:
             store.write(fill)
         finally:
             store.close()
+        return cls(folder)
+
+    def backup(self, path: Path | str) -> Path:
+        """Write a copy of the project as it is at one moment, also while people rate."""
+
+        def write(part: Path) -> None:
+            with closing(sqlite3.connect(self.store.path, timeout=60)) as db:
+                db.execute("VACUUM INTO ?", (str(part),))
+            part.chmod(0o600)
+
+        path = Path(path)
+        if path.exists():
+            raise AppError(f"{path} is there already; nothing was written")
+        try:
+            write_atomically(path, write)
+            path.chmod(0o600)
+        except sqlite3.Error as fault:
+            raise AppError(f"{path} could not be written: {fault}") from None
+        return path
+
+    @classmethod
+    def restore(cls, backup: Path | str, folder: Path | str) -> Self:
+        """Make a project of a backup, in a folder that has none, and open it.
+
+        Sessions and invitations of the backup end: some may have been revoked since.
+        """
+        folder = Path(folder)
+        if cls.holds_one(folder):
+            raise AppError(f"{folder} holds a project already; nothing was changed")
+        if not Path(backup).is_file():
+            raise AppError(f"there is no file {backup}")
+
+        def write(part: Path) -> None:
+            shutil.copyfile(backup, part)
+            store = Store(part)
+            try:
+                store.write(_close_doors)
+            finally:
+                store.close()
+
+        write_atomically(folder / _FILE, write)
+        (folder / _FILE).chmod(0o600)
         return cls(folder)
 
     @property
@@ -176,6 +221,19 @@ class Project:
         """Return the token of a new invitation; the link is ``/invite/<token>``."""
         return self.store.write(lambda db: invite(db, name, role, now=time.time(), hours=hours))
 
+    def set_address(self, address: str) -> None:
+        """Remember where browsers reach the running app; empty when it stops."""
+        self.store.write(
+            lambda db: db.execute("INSERT OR REPLACE INTO meta VALUES ('address', ?)", (address,))
+        )
+
+    def address(self) -> str:
+        """Return where browsers reach the running app; empty where none runs."""
+        row = self.store.read(
+            lambda db: db.execute("SELECT value FROM meta WHERE key = 'address'").fetchone()
+        )
+        return str(row[0]) if row else ""
+
     def change_guidelines(self, version: str, markdown: str) -> None:
         """Put new guidelines in force; ratings keep the version they were made with."""
         self.store.write(lambda db: _add_guidelines(db, version, markdown, time.time()))
@@ -195,6 +253,20 @@ def _place(seed: int, name: str) -> int:
     """Return where a text stands in the project's random order."""
     digest = blake2b(f"{seed}\x1f{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def _close_doors(db: sqlite3.Connection) -> None:
+    """End all sessions and invitations of a copy that is whole."""
+    try:
+        faults = [row[0] for row in db.execute("PRAGMA integrity_check(1)")]
+        faults += [f"a row of {row[0]} refers to nothing" for row in
+                   db.execute("PRAGMA foreign_key_check")]  # fmt: skip
+    except sqlite3.DatabaseError as fault:
+        raise AppError(f"the backup is damaged: {fault}") from None
+    if faults != ["ok"]:
+        raise AppError(f"the backup is damaged: {faults[-1]}")
+    db.execute("DELETE FROM sessions")
+    db.execute("UPDATE invitations SET revoked = ? WHERE revoked IS NULL", (time.time(),))
 
 
 def _check_new(db: sqlite3.Connection, rows: Sequence[TextRow], round_: str) -> None:

@@ -53,7 +53,7 @@ def delicate_topics() -> tuple[Topic, ...]:
 
 def shipped_guidelines() -> tuple[str, str]:
     """Return the version and the Markdown of the guidelines that come with the package."""
-    version = "delicate@1"
+    version = "delicate@2"
     return version, (files("ombud.app") / "guidelines" / f"{version}.md").read_text("utf-8")
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.app.settings import ProjectSettings
-from ombud.questions.delicate.ratings import HIGHEST_RISK, risk_labels
+from ombud.questions.delicate.ratings import DELICATE_FROM, HIGHEST_RISK, risk_labels
 
 _RATINGS = """
 SELECT t.name AS id, t.round, p.name AS rater, a.repeat, a.attempt, a.state, a.answer, a.risk,
@@ -113,9 +113,10 @@ def rating_matrix(
 def labels_table(db: sqlite3.Connection, settings: ProjectSettings) -> pl.DataFrame:
     """Return every text of the main round with its three labels and the shares of raters.
 
-    `risk` is the class with at least two votes, or what adjudication decided (`adjudicated` says
-    so); missing where neither is there yet, with the median beside it. Missing labels are missing:
-    a text that was discarded, or that waits for raters, has none.
+    `risk` is the class with at least two votes, or what adjudication decided (`adjudicated` is
+    true), which then also decides `identified` (above 0) and `delicate` (3 or more). It is missing
+    where neither is there yet, with the median in `median_risk`. Missing labels are missing: a text
+    that was discarded, or that waits for raters, has none.
     """
     texts = texts_table(db).filter(pl.col("round") == "main")
     ratings = ratings_table(db).filter(pl.col("round") == "main")
@@ -138,12 +139,17 @@ def labels_table(db: sqlite3.Connection, settings: ProjectSettings) -> pl.DataFr
             risk.append(None if answer == "cannot be judged" else decided[name]["risk"] or 0)
         else:
             risk.append(int(labels.risk[at]) if rated[at] and labels.risk[at] >= 0 else None)
+    # What adjudication decided holds for all three labels: they must not contradict one another.
+    settled = np.array([name in decided for name in texts["id"]], dtype=bool)
+    given = np.array([-1 if value is None else value for value in risk], dtype=np.int64)
+    identified = np.where(settled, np.where(given < 0, -1, given > 0), labels.identified)
+    delicate = np.where(settled, np.where(given < 0, -1, given >= DELICATE_FROM), labels.delicate)
     made = texts.with_columns(
-        _flags("identified", labels.identified, rated),
-        _flags("delicate", labels.delicate, rated),
+        _flags("identified", identified.astype(np.int8), rated | settled),
+        _flags("delicate", delicate.astype(np.int8), rated | settled),
         pl.Series("risk", risk, dtype=pl.Int64),
         pl.Series("median_risk", np.where(rated, labels.median, np.nan)).fill_nan(None),
-        pl.Series("adjudicated", [name in decided for name in texts["id"]], dtype=pl.Boolean),
+        pl.Series("adjudicated", settled, dtype=pl.Boolean),
         pl.Series("ratings", labels.ratings),
         *(
             pl.Series(f"share_{r}", labels.shares[:, r]).fill_nan(None)

@@ -92,6 +92,11 @@ class Analysis(ABC):
         """How many places of a list it looks at, so that lists are asked for deep enough."""
         return 0
 
+    @property
+    def chooses_thresholds(self) -> tuple[str, ...]:
+        """The systems whose thresholds it chooses, so that scores without decisions suffice."""
+        return ()
+
     @abstractmethod
     def analyze(self, context: Context) -> AnalysisResult:
         """Return what is found."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import isclose
 from pathlib import Path
@@ -42,16 +43,18 @@ from ombud.audits.presets import complete
 from ombud.audits.provenance import check_provenance, input_hashes, now, read_integrity, versions
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder, read_outputs, read_predictions
+from ombud.audits.verify import require_unedited, verify
 from ombud.data.dataset import Dataset, html_table, notebook_bar
 from ombud.data.groups import Grouping
 from ombud.data.recommendations import Recommendations
 from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError, ResultError
-from ombud.files import read_json
+from ombud.files import locked_folder, read_json
 from ombud.metrics.base import Metric, spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
+from ombud.metrics.engine.label_uncertainty import LABEL_DOUBT, label_doubt
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender, silent
 from ombud.systems.own import as_system, name_of
@@ -145,7 +148,7 @@ class Audit:
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
-        if not self.metrics:
+        if not self.metrics and not self.analyses:
             raise PlanError("an audit needs at least one metric")
         bad = [name for name in self.systems if not _NAME.match(name)]
         if bad:
@@ -298,12 +301,26 @@ class Audit:
             for old in old_names(self.plan):
                 notice(old)
         self.backend.ready(notice)
-        store = None if folder is None else self.open(Path(folder))
+        with nullcontext() if folder is None else locked_folder(Path(folder)):
+            return self._run(folder, progress, notice, answers, repeats, started)
+
+    def _run(
+        self,
+        folder: Path | str | None,
+        progress: Progress | None,
+        notice: Callable[[str], None] | None,
+        answers: Answers | None,
+        repeats: Sequence[Answers],
+        started: str,
+    ) -> Result:
+        store = None if folder is None else self.open(Path(folder), notice)
         run = Run(store, progress or notebook_bar() or silent, notice, answers, repeats)
         measured = self.backend.measure(run)
         result = Result(
             plan=self._as_plan(),
-            estimates=tuple(declare(list(measured.estimates), self.statistics.matters)),
+            estimates=tuple(
+                declare(self._doubted(list(measured.estimates)), self.statistics.matters)
+            ),
             metrics=tuple(measured.metrics),
             exclusions=tuple(measured.exclusions),
             card=measured.card,
@@ -313,6 +330,21 @@ class Audit:
         )
         result = in_families(result, registry.get("verdict", "families")(result))
         return result if store is None else store.finish(result)
+
+    def _doubted(self, estimates: list[Estimate]) -> list[Estimate]:
+        """Say of tests on a system's labels what its errors could do, where no metric has."""
+        labels = None if self.data is None else self.data.labels
+        if labels is None or labels.errors is None:
+            return estimates
+        withdrawn = labels.errors.transport == "calibration"
+        why = "the labels are not corrected (the correction by calibration is withdrawn)"
+        return [
+            e.replace(details={**e.details, LABEL_DOUBT: why if withdrawn else label_doubt(e)})
+            if e.label in labels.names and e.null is not None and e.value is not None
+            and (withdrawn or LABEL_DOUBT not in e.details)
+            else e
+            for e in estimates
+        ]  # fmt: skip
 
     def _provenance(self, started: str) -> dict[str, Any]:
         inputs, plan = self.backend.inputs(), self._as_plan()
@@ -355,8 +387,14 @@ class Audit:
         }
         return Plan.from_dict({"about": about, "expect": expect}, "the audit")
 
-    def open(self, folder: Path) -> RunFolder:
+    def open(self, folder: Path, notice: Callable[[str], None] | None = None) -> RunFolder:
         """Return the folder of a run, new or of a stopped run of the same audit."""
+        if (folder / "provenance.json").exists():
+            # A second run would hash edited answers and estimates as if the audit had made them.
+            require_unedited(folder, ignore=("inputs", "reports"))
+            edited = [c.name for c in verify(folder).select("changed") if c.kind == "reports"]
+            if edited and notice is not None:
+                notice(f"EDITED: {', '.join(edited)} changed since ombud wrote it; written anew")
         plan = self._as_plan().portable(folder)
         known = _without_pace(plan.model_dump(mode="json"))
         store = RunFolder(

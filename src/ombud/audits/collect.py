@@ -57,6 +57,7 @@ class OutputCollector:
     notice: Callable[[str], None] = _unheard
     # Whether systems are asked more later, so that they are trained even if answers are stored.
     trained: bool = False
+    thresholds: tuple[str, ...] = ()  # Systems whose thresholds an analysis chooses
 
     def announce(self, systems: Mapping[str, System]) -> None:
         """Say what asking each service would take and cost, before any of them is asked."""
@@ -121,7 +122,20 @@ class OutputCollector:
             self.progress(done, total, note or f"Querying {name}")
 
         show(0, 1, "")
-        return read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
+        made = read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
+        if not made.lacks_decisions or name in self.thresholds:
+            return made
+        fix = f"to measure flags, add threshold = NUMBER under [systems.{name}]"
+        if system.former_threshold is not None:
+            fix = (
+                f"add threshold = {system.former_threshold} under [systems.{name}] to flag as "
+                "earlier versions of ombud did"
+            )
+        reason = f"they are scores without decisions, so flags are not measured; {fix}"
+        count = int(np.count_nonzero(made.outcomes == Outcome.SCORED))
+        self.notice(f"{name}: of its answers, {count:,} are scores without decisions; {fix}")
+        note = Exclusion("answers", "answers", count, reason, len(made), "warning/no-decisions")
+        return replace(made, exclusions=(*made.exclusions, note))
 
     def _texts(self) -> Texts:
         if self.data.texts is None:

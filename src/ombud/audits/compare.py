@@ -90,7 +90,11 @@ def compare(before: Result, after: Result, *, same_units: bool = False) -> Compa
             raise ResultError("only stored results can be compared; give run() a folder")
     remarks: list[str] = []
     changes: list[Estimate] = []
-    shared = [(i, info) for i, info in enumerate(before.metrics) if _place(after, info) is not None]
+    shared = [
+        (i, info)
+        for i, info in enumerate(before.metrics)
+        if place_of_metric(after, info) is not None
+    ]
     systems = [name for name in before.systems if name in after.systems]
     if not shared or not systems:
         raise ResultError(
@@ -111,10 +115,13 @@ def compare(before: Result, after: Result, *, same_units: bool = False) -> Compa
             continue
         groups = _groups(before, after, metric)
         found: list[Estimate] = []
-        place = _place(after, info)
+        place = place_of_metric(after, info)
         assert place is not None
         for system in systems:
-            rows = (_rows(before, index, system, info.unit), _rows(after, place, system, info.unit))
+            rows = (
+                stored_rows(before, index, system, info.unit),
+                stored_rows(after, place, system, info.unit),
+            )
             if rows[0] is None or rows[1] is None:
                 continue
             if not set(rows[0].ids.tolist()) & set(rows[1].ids.tolist()):
@@ -127,7 +134,8 @@ def compare(before: Result, after: Result, *, same_units: bool = False) -> Compa
     return Comparison(tuple(changes), tuple(dict.fromkeys(remarks)))
 
 
-def _place(result: Result, info: MetricInfo) -> int | None:
+def place_of_metric(result: Result, info: MetricInfo) -> int | None:
+    """Return where a result has a metric with the same options; None without it."""
     return next((i for i, one in enumerate(result.metrics) if one.spec == info.spec), None)
 
 
@@ -138,6 +146,14 @@ def differing_units(before: Result, after: Result, metric: Metric) -> tuple[str,
         same = before.provenance.get("data") == after.provenance.get("data")
         return () if same else ("data",)
     return tuple(name for name in _UNITS[metric.of] if one.get(name) != other.get(name))
+
+
+def units_of(result: Result, metric: Metric) -> str:
+    """Return what identifies the data that a metric's units come from."""
+    parts = result.provenance.get("parts")
+    if not isinstance(parts, dict):
+        return str(result.provenance.get("data"))
+    return " ".join(str(parts.get(name)) for name in _UNITS[metric.of])
 
 
 def _same_data(before: Result, after: Result, metric: Metric, *, same_units: bool) -> list[str]:
@@ -177,7 +193,7 @@ def _same_data(before: Result, after: Result, metric: Metric, *, same_units: boo
 def _only_in_one(before: Result, after: Result) -> list[str]:
     remarks = []
     for one, other in ((before, after), (after, before)):
-        metrics = [i.title for i in one.metrics if _place(other, i) is None]
+        metrics = [i.title for i in one.metrics if place_of_metric(other, i) is None]
         systems = [name for name in one.systems if name not in other.systems]
         for kind, names in (("metrics", metrics), ("systems", systems)):
             if names:
@@ -202,7 +218,8 @@ def _groups(before: Result, after: Result, metric: Metric) -> Grouping | None:
     )
 
 
-def _rows(result: Result, metric: int, system: str, unit: str) -> Rows | None:
+def stored_rows(result: Result, metric: int, system: str, unit: str) -> Rows | None:
+    """Return what a metric measured on a system, as stored; None without it."""
     assert result.folder is not None
     path = inside(result.folder, "rows", f"{metric:02d}", f"{system}.parquet")
     # An audit in blocks has stored a part for each.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -210,7 +211,9 @@ class Condition:
         try:
             return ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise PlanError(f"cannot read the condition {self.text!r}: {error}") from None
+            single = re.search(r"(?<![<>=!])=(?!=)", re.sub(r"'[^']*'|\"[^\"]*\"", "", self.text))
+            reason = "write == to compare; = sets something" if single else str(error)
+            raise PlanError(f"cannot read the condition {self.text!r}: {reason}") from None
 
     def _type(self, node: ast.expr, depth: int = 0) -> _Type:
         """Return what a part of the condition is; refuse what is not understood."""

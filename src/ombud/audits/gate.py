@@ -58,6 +58,9 @@ class Expectation:
         total = len(self.kept) + len(self.broken) + len(self.undecided)
         if self.fault or not total:
             return self.fault or "nothing was judged"
+        reasons = {e.reason for e in self.undecided if e.value is None}
+        if len(self.undecided) == total and len(reasons) == 1:
+            return f"undefined: {reasons.pop()}"
         if total == 1:
             words = {"met": "within the limit", "not met": "beyond it"}
             return f"the one number is {words.get(self.state, 'not clear of the limit')}"

@@ -8,6 +8,9 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import polars as pl
+
 from ombud import registry
 from ombud.audits.plan import DataPlan, Plan, build_all
 from ombud.audits.presets import prepared
@@ -77,8 +80,42 @@ def _load(plan: Plan, hashes: Mapping[str, str], metrics: Sequence[Metric] | Non
             raise PlanError(f"{kind} {plan.data.source!r} did not give a data set")
         if plan.data.unlabeled == "no" and data.labels is not None:
             data = replace(data, labels=data.labels.with_unlabeled("no"))
+        if plan.data.text_groups is not None:
+            data = _with_own_groups(data, plan, hashes)
         return with_groups(data, plan.by)
     return _load_files(plan, hashes, metrics)
+
+
+_GROUPS = "text_groups"
+
+
+def _with_own_groups(data: Dataset, plan: Plan, hashes: Mapping[str, str]) -> Dataset:
+    """Return the data of a source with the groups of a table.
+
+    Of several data sets, those of which the table names no text keep the groups of their sources.
+    """
+    path = plan.data.text_groups
+    if data.texts is None or path is None:
+        raise PlanError(f"source {plan.data.source!r} has no texts that text_groups could group")
+    columns, reading = plan.data.columns, plan.data.reading
+    options = TableOptions(by=plan.by, columns=columns, reading=reading)
+    groups = read_tables({_GROUPS: path}, options).get(_GROUPS)
+    if groups is None:
+        raise PlanError("by = [] compares no groups, but [data] names text_groups")
+    sets, stated = data.texts.sets, data.text_groups
+    if stated is not None and sets is not None:
+        ids = np.asarray(data.texts.ids)
+        covered = np.unique(sets[groups.units.codes(ids) >= 0].astype(str))
+        others = stated.to_members("id").filter(
+            pl.col("id").is_in(ids[~np.isin(sets.astype(str), covered)].tolist())
+        )
+        frames = [groups.to_members("id"), others]
+        groups = Grouping.from_members(pl.concat(frames), unit="id") if len(others) else groups
+    hashed = {Path(path).name: hashes.get(f"data.{_GROUPS}") or hash_file(Path(path))}
+    card = data.card.model_copy(update={"hashes": {**data.card.hashes, **hashed}})
+    data = replace(data, text_groups=groups, card=card)
+    _check_matches(data, plan.data)
+    return data
 
 
 def _check_only_source(plan: Plan) -> None:
@@ -88,8 +125,9 @@ def _check_only_source(plan: Plan) -> None:
     given = sorted(
         name
         for name in type(plan.data).model_fields
-        if name not in {"source", "options", "unlabeled"}
+        if name not in {"source", "options", "unlabeled", "text_groups"}
         and getattr(plan.data, name) != getattr(plain, name)
+        and not (name in {"columns", "reading"} and set(getattr(plan.data, name)) <= {_GROUPS})
     )
     if given:
         raise PlanError(

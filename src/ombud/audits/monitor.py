@@ -1,15 +1,17 @@
-"""A series of results: each number against that of a reference, with a stated false-alarm rate.
+"""A series of results: did a number change, with one rate of false alarms for the whole series.
 
-The chart of a number shows each result beside limits around the reference: beyond them, chance
-alone would bring a number only so often. The rate is that of the whole result, all its numbers
-together: with 0.01 and nothing changed, about one result in a hundred alarms.
+By default, the chance that any number ever alarms although nothing changed is at most the stated
+rate, over all results of the series and all numbers together (`ombud.stats.sequential`). Per
+result, each is compared with the reference alone, and the rate is that of one result: with 0.01 and
+nothing changed, about one result in a hundred alarms, so a long series alarms sooner or later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +19,15 @@ from scipy.special import ndtr, ndtri
 
 from ombud.audits.compare import compare, differing_units
 from ombud.audits.load import load_metrics
-from ombud.audits.result import Result
+from ombud.audits.provenance import now
+from ombud.audits.result import RESULT_SCHEMA, Result
+from ombud.audits.series import Key as _Key
+from ombud.audits.series import follow
 from ombud.errors import ResultError
+from ombud.files import read_json, write_json
 from ombud.stats.estimate import Estimate
 from ombud.stats.multiplicity import adjust
-
-_Key = tuple[str, str, str, str, str]
+from ombud.stats.sequential import closed_testing, e_process, evidence, most_likely_change
 
 
 class Point(NamedTuple):
@@ -38,7 +43,19 @@ class Point(NamedTuple):
     high: float | None
     # How surprising the change from the reference is, corrected over all numbers of the result.
     p: float | None
-    alarm: bool  # whether it is beyond what chance brings
+    alarm: bool  # whether it alarms here, or alarmed before and nobody acknowledged it
+    # The evidence that the number changed at any look so far: 1 is none. None per result.
+    evidence: float | None = None
+
+
+class Alarm(NamedTuple):
+    """When a number alarmed, and what most likely happened."""
+
+    result: str  # the result at which it alarmed
+    evidence: float  # of this number, at that result
+    since: str | None  # the result at which it most likely changed
+    size: float | None  # of the change, as far as it is known in the last result
+    interval: tuple[float, float] | None  # of the size: a confidence sequence, given that result
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,7 @@ class ControlChart:
     against: str
     kind: str  # a level, or a ratio
     points: tuple[Point, ...]  # one for each result; the first is the reference
+    alarm: Alarm | None = None  # the first that nobody acknowledged; None per result
 
     @property
     def alarms(self) -> tuple[Point, ...]:
@@ -67,10 +85,14 @@ class Watch:
     names: tuple[str, ...]  # the results in their order; the first is the reference
     # One for each number; those that alarm in the last result first.
     charts: tuple[ControlChart, ...]
-    false_alarms: float  # the share of results that would alarm if nothing changed
-    numbers: int  # how many numbers of the last result were compared
+    false_alarms: float  # the chance of any alarm if nothing changed; per result, of each
+    numbers: int  # how many numbers are followed
     paired: bool  # whether all results are on the same texts or users
     remarks: tuple[str, ...] = ()  # what must be known beside the charts
+    per_result: bool = False  # whether the rate of false alarms is that of each result alone
+    # The result at which the numbers together alarmed; empty where they did not. Which numbers
+    # changed may then still be open.
+    together: str = ""
 
     @property
     def alarms(self) -> tuple[ControlChart, ...]:
@@ -107,27 +129,37 @@ def results_in(folder: Path | str) -> tuple[Result, ...]:
 def watch(
     results: Sequence[Result] | Path | str,
     *,
-    false_alarms: float = 0.01,
+    false_alarms: float = 0.05,
     reference: str = "",
     same_units: bool = False,
+    per_result: bool = False,
+    acknowledged: Mapping[tuple[str, ...], str] = MappingProxyType({}),
 ) -> Watch:
-    """Return a control chart of each number over a series of results.
+    """Return whether numbers changed over a series of results, each with a chart.
 
-    Each result is compared with the reference, so that slow changes add up and are seen too. On
-    the same texts or users the comparison is paired (as in `compare`); on others it takes both
-    intervals as those of independent samples. P-values are corrected over all numbers of a result
-    (Holm), so the stated rate is that of a whole result.
+    The chance of any alarm in the whole series, all numbers together, is at most the stated rate
+    while nothing changes. The evidence for a change is mixed over the result at which it may have
+    happened and over its size; it is averaged over the numbers, and closed testing names which
+    changed. Texts or users that are measured again are compared with themselves; new ones are
+    independent samples. An alarm stays until it is acknowledged.
 
     Parameters
     ----------
     results
         A folder of result folders, or results in their order.
     false_alarms
-        The share of results that may alarm although nothing changed.
+        The chance of any false alarm, ever; per result, the share of results that may alarm
+        although nothing changed.
     reference
         The name of the result's folder to compare with; default, the first.
     same_units
         As in `compare`.
+    per_result
+        Compare each result with the reference alone. P-values are corrected over the numbers of a
+        result (Holm), so the rate is that of one result.
+    acknowledged
+        For numbers (metric, system, label, group, against) whose alarm is settled, the name of the
+        result from which they are followed anew; default, what the folder has (`acknowledge`).
 
     Raises
     ------
@@ -151,6 +183,12 @@ def watch(
     later = [place for place in range(len(loaded)) if place > first]
     if not later:
         raise ResultError(f"{reference!r} is the last result: nothing comes after it")
+    if not per_result:
+        if not acknowledged and isinstance(results, Path | str):
+            acknowledged = acknowledged_in(Path(results))
+        looks = [loaded[place] for place in (first, *later)]
+        called = [names[place] for place in (first, *later)]
+        return _at_any_time(looks, called, false_alarms, same_units, acknowledged)
     points: dict[_Key, list[Point]] = {
         key: [Point(names[first], e.value, e.interval, None, None, None, False)]
         for key, e in _numbers(loaded[first]).items()
@@ -180,7 +218,133 @@ def watch(
     if not numbers:
         raise ResultError("no number of the last result can be compared with the reference")
     shown = tuple(names[place] for place in (first, *later))
-    return Watch(shown, tuple(charts), false_alarms, numbers, paired, tuple(dict.fromkeys(remarks)))
+    notes = tuple(dict.fromkeys(remarks))
+    return Watch(shown, tuple(charts), false_alarms, numbers, paired, notes, per_result=True)
+
+
+ACKNOWLEDGED = "watch.json"
+"""Names, in a folder of results, the alarms that someone acknowledged."""
+
+
+def acknowledged_in(folder: Path) -> dict[tuple[str, ...], str]:
+    """Return for each number with an acknowledged alarm the result from which it is followed anew.
+
+    Raises
+    ------
+    ResultError
+        If the file is damaged.
+    """
+    path = folder / ACKNOWLEDGED
+    if not path.exists():
+        return {}
+    listed = read_json(path).get("acknowledged")
+    found: dict[tuple[str, ...], str] = {}
+    for one in listed if isinstance(listed, list) else [None]:
+        entry = one if isinstance(one, dict) else {}
+        number = entry.get("number")
+        words = [*number, entry.get("result")] if isinstance(number, list) else []
+        if len(words) != 6 or not all(isinstance(word, str) for word in words):
+            raise ResultError(f"{path} is damaged: acknowledged must list numbers and results")
+        found[tuple(words[:5])] = words[5]
+    return found
+
+
+def acknowledge(folder: Path, series: Watch) -> int:
+    """Store that all alarms of a series are settled, and return how many there were.
+
+    Their numbers are followed anew from the last result on. Where the numbers alarm together and
+    none is named, all of them are.
+    """
+    charts = series.alarms or (series.charts if series.together else ())
+    path = folder / ACKNOWLEDGED
+    before = read_json(path)["acknowledged"] if acknowledged_in(folder) else []
+    new = [
+        {
+            "number": list(_number_of(chart)),
+            "result": series.names[-1],
+            "alarm": None if chart.alarm is None else chart.alarm._asdict(),
+            "time": now(),
+        }
+        for chart in charts
+    ]
+    if new:
+        write_json(path, {"schema_version": RESULT_SCHEMA, "acknowledged": [*before, *new]})
+    return len(new)
+
+
+def _number_of(chart: ControlChart) -> _Key:
+    return (chart.metric, chart.system, chart.label, chart.group, "")
+
+
+def _at_any_time(
+    looks: Sequence[Result],
+    names: Sequence[str],
+    false_alarms: float,
+    same_units: bool,
+    acknowledged: Mapping[tuple[str, ...], str],
+) -> Watch:
+    values = [_numbers(look) for look in looks]
+    starts = {
+        key: names.index(acknowledged[key]) for key in values[0] if acknowledged.get(key) in names
+    }
+    count = len(looks)
+    about = follow(looks, names, values, same_units=same_units, starts={})
+    keys = list(about.residuals)
+    if not any(key in value for value in values[1:] for key in keys):
+        why = "; ".join(about.remarks) or "no metric, system and unit is in two of them"
+        raise ResultError(f"no number of the series can be compared: {why}")
+    residuals = dict(about.residuals)
+    e = np.ones((len(keys), count))
+    for row, key in enumerate(keys):
+        e[row] = e_process(evidence(residuals[key]))
+    if starts:
+        residuals |= follow(looks, names, values, same_units=same_units, starts=starts).residuals
+    for row, key in enumerate(keys):
+        if key in starts:
+            e[row, starts[key] + 1 :] = e_process(evidence(residuals[key]))[1:]
+    # A number alarms for itself only after its last acknowledgement.
+    named = np.stack([closed_testing(column, false_alarms) for column in e.T], axis=1)
+    together = e.mean(axis=0) >= 1 / false_alarms
+    for row, key in enumerate(keys):
+        named[row, : starts.get(key, 0) + 1] = False
+    charts = []
+    for row, key in enumerate(keys):
+        standing = np.maximum.accumulate(named[row])
+        points = tuple(
+            Point(names[t], _value(values[t].get(key)), _interval(values[t].get(key)), None, None,
+                  None, bool(standing[t]), float(e[row, t]))
+            for t in range(count)
+        )  # fmt: skip
+        alarm = None
+        if standing.any():
+            start, at = starts.get(key, 0), int(np.argmax(standing))
+            part = residuals[key]
+            seen = most_likely_change(part, evidence(part), count - 1 - start, _LEVEL)
+            since = None if seen is None else names[start + seen.start]
+            size, interval = (None, None) if seen is None else (seen.size, seen.interval)
+            alarm = Alarm(names[at], float(e[row, at]), since, size, interval)
+        charts.append(ControlChart(*_about(looks[0], key), points, alarm))
+    last = {id(chart): chart.points[-1].evidence or 0.0 for chart in charts}
+    charts.sort(key=lambda c: (c.alarm is None, -last[id(c)]))
+    # An alarm of all together is settled by the last acknowledgement.
+    unsettled = together & (np.arange(count) > max(starts.values(), default=-1))
+    return Watch(
+        tuple(names), tuple(charts), false_alarms, len(keys), about.paired,
+        tuple(dict.fromkeys(about.remarks)),
+        together=names[int(np.argmax(unsettled))] if unsettled.any() else "",
+    )  # fmt: skip
+
+
+_LEVEL = 0.95
+"""Of the interval for the size of a change."""
+
+
+def _value(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else estimate.value
+
+
+def _interval(estimate: Estimate | None) -> tuple[float, float] | None:
+    return None if estimate is None else estimate.interval
 
 
 def _name(result: Result, place: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -33,7 +34,7 @@ from ombud.data.labels import Unlabeled
 from ombud.data.lake import is_remote
 from ombud.data.tables import TABLES
 from ombud.errors import OmbudError, PlanError
-from ombud.files import is_plain_file
+from ombud.files import read_plain
 from ombud.metrics.base import Metric
 
 PLAN_SCHEMA = 1
@@ -206,6 +207,8 @@ class StatisticsPlan(_Strict):
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2, strict=True)
     """With fewer units there is no number, but the words "not enough data"."""
+    small_groups: Literal["merged", "listed"] = "merged"
+    """Whether reports merge groups of fewer users than ``minimum`` into one line, or list them."""
     matters: Matters = None
     """The smallest difference that matters; of all measures, or by the name of each."""
     unlabeled: UnlabeledPlan | None = None
@@ -322,7 +325,12 @@ class Plan(_Expecting):
     def load(cls, path: Path | str) -> Self:
         """Read a plan from a TOML file; all its faults come in one error."""
         path = Path(path)
-        return cls.from_dict(read_toml(path, "plan"), str(path)).relative_to(path.parent)
+        content = read_toml(path, "plan")
+        if "sets" in content:
+            raise PlanError(
+                f"{path} is the plan of a study of several data sets ([sets]); ombud run runs it"
+            )
+        return cls.from_dict(content, str(path)).relative_to(path.parent)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any], source: str = "the plan") -> Self:
@@ -345,6 +353,62 @@ class Plan(_Expecting):
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
+_SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}\Z")
+
+
+def load_study(path: Path | str) -> dict[str, Plan]:
+    """Read a plan of one data set or several: the plan of each, by its name.
+
+    A plan with tables ``[sets.NAME]`` is a study. Each of them holds what is different for that
+    data set (``[sets.NAME.data]``, ``[sets.NAME.options]``, ...); tables are merged with those of
+    the plan, anything else replaces what the plan says. A plan without such tables has the name
+    "".
+    """
+    path = Path(path)
+    content = read_toml(path, "plan")
+    if "sets" not in content:
+        return {"": Plan.from_dict(content, str(path)).relative_to(path.parent)}
+    sets = content.pop("sets")
+    if not isinstance(sets, dict) or not all(isinstance(one, dict) for one in sets.values()):
+        raise PlanError(f"{path}: give each data set a table of its own, as in [sets.BookCrossing]")
+    if not 2 <= len(sets) <= 50:
+        raise PlanError(
+            f"{path}: [sets] has {len(sets)} data set{'s' if len(sets) != 1 else ''}; a study has "
+            "2 to 50"
+        )
+    wrong = [name for name in sets if not _SET_NAME.match(name)]
+    if wrong:
+        raise PlanError(
+            f"{path}: names of data sets are letters, digits, spaces and ._+- (they name folders); "
+            f"found {[name[:80] for name in wrong]}"
+        )
+    plans, faults = {}, []
+    for name, own in sets.items():
+        whole = _merged(content, own)
+        if "title" in content and "title" not in own:
+            whole["title"] = f"{content['title']}: {name}"
+        about = whole.get("about", {})
+        if isinstance(about, dict) and "data" not in own.get("about", {}):
+            whole["about"] = {**about, "data": name}
+        try:
+            plan = Plan.from_dict(whole, f"{path} with [sets.{name}]")
+            plans[name] = plan.relative_to(path.parent)
+        except PlanError as error:
+            faults.append(str(error))
+    if faults:
+        raise PlanError("\n".join(faults))
+    return plans
+
+
+def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in which nested tables are merged and anything else is replaced."""
+    made = dict(common)
+    for key, value in own.items():
+        both = isinstance(value, Mapping) and isinstance(made.get(key), Mapping)
+        made[key] = _merged(made[key], value) if both else value
+    return made
+
+
 class GateFile(_Expecting):
     """Limits in a file of their own: ``ombud check RESULT --gate FILE``."""
 
@@ -357,12 +421,14 @@ class GateFile(_Expecting):
 _M = TypeVar("_M", bound=BaseModel)
 
 
+_LARGEST = 1 << 24
+"""Bytes of a plan or a gate."""
+
+
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file that a person wrote, with an error that says what it should be."""
-    if path.exists() and not is_plain_file(path) and not path.is_dir():
-        raise PlanError(f"{path} is not a regular file")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_plain(path, _LARGEST).decode("utf-8").replace("\r\n", "\n"))
     except FileNotFoundError:
         raise PlanError(f"there is no {what} {path}") from None
     except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8

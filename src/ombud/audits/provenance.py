@@ -121,8 +121,9 @@ def _arrays_of(data: Dataset) -> dict[str, list[NDArray[Any]]]:
             tables["labels"].append(labels.labeled)
     if data.texts is not None:
         texts = data.texts
-        tables["texts"] = [texts.ids, texts.texts, texts.truth]
-        shared = (texts.clusters, texts.families, texts.sets, texts.languages, texts.yes, texts.no)
+        tables["texts"] = [texts.ids, texts.texts, texts.truth, *texts.types.values()]
+        shared = (texts.clusters, texts.families, texts.sets, texts.languages, texts.yes, texts.no,
+                  texts.functions)  # fmt: skip
         tables["texts"] += [column for column in shared if column is not None]
     for name, groups in (("users", data.users), ("text_groups", data.text_groups)):
         if groups is not None:
@@ -155,7 +156,7 @@ REPORTS = "reports.json"
 """Names the reports that were written into a result folder, each with its hash."""
 
 _SINGLE = ("plan.toml", "run.json", "estimates.json", "verdict.json", "held_out.parquet")
-_FOLDERS = ("outputs", "predictions", "rows", "tables", "inputs", "repeats")
+_FOLDERS = ("outputs", "predictions", "rows", "groups", "tables", "inputs", "repeats")
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,10 @@ def _systems(outputs: Any, kind: str, answers: Answers, roles: list[FileRole]) -
 
 def _metrics(data: Dataset, systems: Mapping[str, Any]) -> list[dict[str, Any]]:
     if data.texts is not None:
-        return [{"name": "false-positive-rate"}, {"name": "undecided-share"}]
+        recorded = [one for one in systems.values() if isinstance(one, RecordedDecisions)]
+        scores = any(one.decisions.lacks_decisions for one in recorded)
+        median = [{"name": "median-score"}] if scores else []
+        return [*median, {"name": "false-positive-rate"}, {"name": "undecided-share"}]
     longest = [
         int(one.lists.lengths.max()) for one in systems.values()
         if isinstance(one, RecordedRecommendations)

@@ -36,7 +36,7 @@ from ombud.audits.verify import Verification, verify
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.errors import MissingExtraError, PlanError, ResultError
-from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
+from ombud.files import csv_text, inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
 
@@ -323,7 +323,7 @@ class Result:
         frame = self.to_tidy()
         writers: dict[str, Callable[[Path], None]] = {
             ".parquet": lambda part: frame.write_parquet(part, compression="zstd"),
-            ".csv": lambda part: frame.write_csv(part),
+            ".csv": lambda part: _write_bytes(part, csv_text(frame).encode()),
             ".jsonl": lambda part: frame.write_ndjson(part),
         }
         if path.suffix not in writers:
@@ -589,3 +589,7 @@ def _column(name: str, values: Sequence[Any]) -> pl.Series:
         return pl.Series(name, values, dtype=pl.String)
     told = [None if v is None else json.dumps(v, sort_keys=True, default=str) for v in values]
     return pl.Series(name, told, dtype=pl.String)
+
+
+def _write_bytes(part: Path, content: bytes) -> None:
+    part.write_bytes(content)

@@ -458,32 +458,30 @@ class Start:
         systems: dict[str, Any] = {}
         for role in roles:
             made = self._recorded(role, systems)
-            scores = role.is_scored
-            if scores and role.saved in {"pipeline", "replies"}:
-                scores = self.answers.threshold is not None or "attributeScores" in role.others
-            if scores:
-                threshold = self._threshold(role)
+            threshold = self._threshold(role) if role.is_scored else None
+            if threshold is not None:
                 made = {name: config | {"threshold": threshold} for name, config in made.items()}
             systems |= made
         return systems
 
-    def _threshold(self, role: FileRole) -> float:
-        """Return the score from which on a text is flagged; ask if nobody said so."""
-        low, high = _score_range(role)
+    def _threshold(self, role: FileRole) -> float | None:
+        """Return the score from which on a text is flagged; without one flags are not measured."""
         given = self.answers.threshold
         name = role.path.name
+        if given is None:
+            if role.saved not in {"pipeline", "replies"} or "attributeScores" in role.others:
+                self.assumed.append(
+                    f"{name} has scores only: flags are not measured; --threshold NUMBER flags "
+                    "from that score on"
+                )
+            return None
+        low, high = _score_range(role)
         scores = f"{name} has scores only" + (f" ({low:g} to {high:g})" if low < high else "")
-        if given is not None and low < high and not low < given <= high:
+        if low < high and not low < given <= high:
             what = "every text" if given <= low else "no text"
             asked = f"{scores}, so that the threshold {given:g} flags {what}."
             self.asked.append(Question(asked, "--threshold NUMBER"))
-        elif given is None:
-            usual = low >= 0 and high <= 1 and role.saved != "severities"
-            proposal = "--threshold 0.5" if usual else ""
-            asked = f"{scores}: from which score on is a text flagged?"
-            self.asked.append(Question(asked, "--threshold NUMBER", proposal))
-            self.assumed.append(f"{name} has scores only: 0.5 and more is flagged")
-        return 0.5 if given is None else given
+        return given
 
     def _recorded(self, role: FileRole, taken: Mapping[str, Any]) -> dict[str, Any]:
         """Return the systems whose outputs a file holds: one, or one for each value of a column."""

@@ -18,8 +18,15 @@ from typing import Any, Literal, TypeAlias, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from ombud.audits.plan import Plan
-from ombud.audits.provenance import REPORTS, check_provenance, file_hashes, input_files, place_of
-from ombud.errors import OmbudError, ResultError
+from ombud.audits.provenance import (
+    REPORTS,
+    Integrity,
+    check_provenance,
+    file_hashes,
+    input_files,
+    place_of,
+)
+from ombud.errors import EditedResultError, OmbudError, ResultError
 from ombud.files import hash_file, is_plain_file, read_json
 
 MANIFEST = "manifest.json"
@@ -145,7 +152,7 @@ def _entry_state(archive: ZipFile, entries: list[ZipInfo], said: dict[str, Any])
 
 
 State: TypeAlias = Literal["intact", "changed", "missing", "not reachable", "not recorded"]
-_BAD = ("changed", "missing")
+_BAD: tuple[State, ...] = ("changed", "missing")
 _KINDS = {
     "plan.toml": "plan",
     "run.json": "run",
@@ -253,6 +260,44 @@ def verify(folder: Path | str, *, expect: str | None = None) -> Verification:
     checks += _inputs(folder, provenance)
     checks += _reports(folder)
     return Verification(folder, fingerprint, tuple(checks))
+
+
+def require_unedited(
+    folder: Path, *, expect: str | None = None, ignore: tuple[str, ...] = ()
+) -> None:
+    """Refuse a result that `verify` refuses, or that has no hashes to verify.
+
+    Parameters
+    ----------
+    folder
+        A finished result.
+    expect
+        The fingerprint that the result must have.
+    ignore
+        Kinds of checks that do not count, such as ``inputs``.
+
+    Raises
+    ------
+    EditedResultError
+        With the names of what changed.
+    """
+    provenance = read_json(folder / "provenance.json")
+    check_provenance(folder / "provenance.json", provenance)
+    if not provenance.get("files"):
+        raise EditedResultError(f"{folder}: {Integrity(recorded=False).said}")
+    found = verify(folder, expect=expect)
+    changed = [c for c in found.select(*_BAD) if c.kind not in ignore]
+    if not changed:
+        return
+    shown = ", ".join(f"{check.name} ({check.state})" for check in changed[:5])
+    more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+    why = ""
+    if expect is not None and changed[0].kind == "provenance":
+        why = f" Its fingerprint is {found.fingerprint}; {expect.strip().lower()} was expected."
+    raise EditedResultError(
+        f"EDITED: {folder} is not what the audit wrote: {shown}{more}.{why} "
+        "ombud verify lists every file"
+    )
 
 
 def _verify_packed(path: Path, expect: str | None) -> Verification:

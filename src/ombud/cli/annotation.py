@@ -10,6 +10,7 @@ import typer
 
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.errors import PlanError, require
+from ombud.files import read_utf8
 
 if TYPE_CHECKING:
     from ombud.app.project import Project
@@ -37,6 +38,12 @@ def serve_app(
         Path,
         typer.Argument(help="An annotation project, or a folder of results.", metavar="FOLDER"),
     ] = Path("."),
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="After backup: PROJECT FILE. After restore: FILE PROJECT.", metavar="[PATHS]"
+        ),
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="A folder of results to show beside a project.")
     ] = None,
@@ -62,8 +69,12 @@ def serve_app(
       ombud app project
       ombud app results/
       ombud app project --results results/ --open
+      ombud app backup project monday.sqlite     (also while people rate)
+      ombud app restore monday.sqlite project-2  (a folder without a project)
     """
     _need_app()
+    if more:
+        return _copy(str(folder), more)
     from ombud.app.web.server import create_app, open_site, open_socket, serve
 
     names = tuple(name or ())
@@ -75,16 +86,40 @@ def serve_app(
         token = site.people.invite(lead, "lead", hours=12)
         bound = listening.getsockname()[1]
         shown = names[0] if names else (f"[{host}]" if ":" in host else host)
-        link = f"http://{shown}:{bound}/invite/{token}"
-        if https:
-            link = f"https://{shown}/invite/{token}"
+        address = f"https://{shown}" if https else f"http://{shown}:{bound}"
+        link = f"{address}/invite/{token}"
+        if site.project is not None:
+            site.project.set_address(address)
         say(f"Open this link, and keep it to yourself (12 hours):\n\n  {link}\n")
         say("Stop with Ctrl-C; everything confirmed is stored.")
         if show:
             webbrowser.open(link)
         serve(create_app(site, ("127.0.0.1", "localhost", "::1", host, *names)), listening)
     finally:
+        if site.project is not None:
+            site.project.set_address("")
         site.close()
+
+
+def _copy(action: str, paths: list[Path]) -> None:
+    """Back a project up, or make one of a backup."""
+    from ombud.app.project import Project
+
+    if action not in {"backup", "restore"} or len(paths) != 2:
+        raise PlanError(
+            "ombud app takes one folder; or: ombud app backup PROJECT FILE; or: "
+            "ombud app restore FILE PROJECT"
+        )
+    source, target = paths
+    if action == "backup":
+        with Project(source) as opened:
+            say(f"wrote {opened.backup(target)}")
+        return
+    Project.restore(source, target).close()
+    say(
+        f"made a project in {target}; its sessions and invitations ended, so invite people again: "
+        f"ombud annotation invite {target} NAME"
+    )
 
 
 def _open(folder: Path) -> Project:
@@ -140,7 +175,7 @@ def new(
     if (guidelines is None) != (not version):
         raise PlanError("guidelines of your own need both --guidelines and --version")
     if guidelines is not None:
-        given = (version, guidelines.read_text(encoding="utf-8"))
+        given = (version, read_utf8(guidelines))
     try:
         settings = ProjectSettings(
             title=title,
@@ -207,8 +242,8 @@ def invite(
     role: Annotated[str, typer.Option(help="rater, reviewer or lead.")] = "rater",
     days: Annotated[float, typer.Option(help="How long the link works.")] = 14,
     address: Annotated[
-        str, typer.Option(help="Where the app is reached.")
-    ] = "http://127.0.0.1:8765",
+        str, typer.Option(help="Where the app is reached; default, where it runs now.")
+    ] = "",
 ) -> None:
     """Print a link for one person; it is shown once, and earlier links of theirs end.
 
@@ -218,6 +253,11 @@ def invite(
     """
     with _open(project) as opened:
         token = opened.invite(name, role, hours=24 * days)  # type: ignore[arg-type]  # checked there
+        running = opened.address()
+    if not (address or running):
+        address = "http://127.0.0.1:8765"
+        say(f"The app is not running; start it with: ombud app {project}")
+    address = address or running
     say(f"{address.rstrip('/')}/invite/{token}")
 
 
@@ -228,11 +268,19 @@ def export(
     path: Annotated[
         Path,
         typer.Argument(
-            help="ratings.parquet, ratings.csv, labels.parquet, labels.csv, "
-            "label-studio-config.xml, label-studio-tasks.json or label-studio-export.json; "
-            "the name of the file says what is written."
+            help="The file. Its name chooses what is written where it is one of ratings.parquet, "
+            "ratings.csv, labels.parquet, labels.csv, label-studio-config.xml, "
+            "label-studio-tasks.json and label-studio-export.json."
         ),
     ],
+    what: Annotated[
+        str,
+        typer.Option(
+            "--what",
+            help="What to write to a file of any name: ratings, labels, label-studio-config, "
+            "label-studio-tasks or label-studio-export.",
+        ),
+    ] = "",
 ) -> None:
     """Write ratings, labels, or files for Label Studio.
 
@@ -240,11 +288,24 @@ def export(
     Examples:
       ombud annotation export project ratings.parquet
       ombud annotation export project out/label-studio-tasks.json
+      ombud annotation export project pilot-2026.csv --what labels
     """
+    from ombud.app.exchange import EXPORTS
     from ombud.app.exchange import export as write
 
+    name = path.name
+    if what:
+        matching = [known for known in EXPORTS if known.partition(".")[0] == what]
+        ending = [known for known in matching if Path(known).suffix == path.suffix]
+        if not matching or not ending:
+            forms = " or ".join(Path(known).suffix for known in matching) or "one of the help"
+            fault = f"--what {what} with the file {path.name}"
+            raise PlanError(f"{fault}: give --what from the help, and a file that ends in {forms}")
+        name = ending[0]
+    elif name not in EXPORTS:
+        raise PlanError(f"the name {name} does not say what to write; add --what, such as labels")
     with _open(project) as opened:
-        say(f"wrote {write(opened, path.name, path)}")
+        say(f"wrote {write(opened, name, path)}")
 
 
 @annotation.command("import")

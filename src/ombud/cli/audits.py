@@ -24,11 +24,12 @@ from ombud.errors import PlanError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ombud.audits import Audit, Plan, Result
+    from ombud.audits import Plan, Result
     from ombud.data.exclusions import Exclusion
     from ombud.report import Report
+    from ombud.report.study import Study
 
 
 _REASONS = 3
@@ -136,8 +137,12 @@ def run(
 ) -> None:
     """Run the audit that a plan describes; a stopped run goes on where it was.
 
+    A finished result that was edited since is not run over: the exit code is 4. Choose another
+    folder, or delete the edited one.
+
     Before a service is asked, how many requests go where, and what they would cost, is printed
-    on standard error.
+    on standard error. A plan with [sets.NAME] is a study: each of its data sets is audited in a
+    folder of its own, and one report shows them together.
 
     \b
     Examples:
@@ -146,19 +151,69 @@ def run(
       ombud run plan.toml --folder results/monday --json
     """
     from ombud.audits import Audit
+    from ombud.audits.plan import load_study
 
     target = folder or plan.with_suffix(".result")
-    audit = Audit.from_plan(load_plan(plan))
+    if plan.is_dir():
+        load_plan(plan)  # which says what a plan is
+    plans = load_study(plan)
+    if "" not in plans:
+        _run_study(plans, target, dry_run, quiet, as_json)
+        return
+    audit = Audit.from_plan(plans[""])
     if dry_run:
-        _show_quotes(audit, as_json)
+        _show_quotes(audit.quote(), as_json)
         return
     with progress_bar(quiet=quiet) as progress:
         result = audit.run(target, progress, notice=say_aside)
     show_result(result, as_json, quiet=quiet, verbose=verbose)
 
 
-def _show_quotes(audit: Audit, as_json: bool) -> None:
-    quotes = audit.quote()
+def _run_study(
+    plans: dict[str, Plan], target: Path, dry_run: bool, quiet: bool, as_json: bool
+) -> None:
+    """Audit each data set of a study, those that are finished not again, and report them."""
+    from ombud.audits import Audit, Result
+    from ombud.audits.provenance import versions
+    from ombud.report import Report
+    from ombud.report.study import Study
+
+    quotes: dict[str, Any] = {}
+    results = []
+    for place, (name, plan) in enumerate(plans.items(), 1):
+        if not quiet:
+            say_aside(f"{name} ({place} of {len(plans)})")
+        audit = Audit.from_plan(plan)
+        if dry_run:
+            quotes |= {f"{name}: {system}": one for system, one in audit.quote().items()}
+            continue
+        folder = target / name
+        audit.open(folder)  # which refuses the folder of another plan, or of other data
+        done = Result.load(folder) if (folder / "provenance.json").is_file() else None
+        edited = done is not None and done.integrity is not None and done.integrity.said
+        # What another version computed, or what was edited, is computed again.
+        if done is None or edited or done.provenance.get("versions") != versions():
+            with progress_bar(quiet=quiet) as progress:
+                done = audit.run(folder, progress, notice=say_aside)
+        results.append(done)
+        save_report(Report(done))
+    if dry_run:
+        _show_quotes(quotes, as_json)
+    else:
+        _show_study(Study.of(results, tuple(plans)), target / "report.html", quiet, as_json)
+
+
+def _show_study(study: Study, path: Path, quiet: bool, as_json: bool) -> None:
+    study.save(path)
+    if as_json:
+        say(study.json())
+        return
+    for line in [] if quiet else study.lines(width=console.width):
+        say(line)
+    say(f"report: {path}")
+
+
+def _show_quotes(quotes: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json({name: asdict(one) for name, one in quotes.items()})
         return
@@ -170,7 +225,9 @@ def _show_quotes(audit: Audit, as_json: bool) -> None:
 
 @reports_errors
 def report(
-    result: Annotated[Path, ResultArgument],
+    results: Annotated[
+        list[Path], typer.Argument(help="Result folders; several make a study.", metavar="RESULT")
+    ],
     to: Annotated[
         Path | None, typer.Option("--to", help="The file to write; its ending is the format.")
     ] = None,
@@ -178,8 +235,17 @@ def report(
     public: Annotated[
         bool, typer.Option("--public", help="Show no single users and texts.")
     ] = False,
+    names: Annotated[
+        str, typer.Option("--names", help="Of several results, the names of their data sets: A,B.")
+    ] = "",
+    title: Annotated[
+        str, typer.Option("--title", help="Of several results, the title of their report.")
+    ] = "",
 ) -> None:
     """Write the report of a result again: .html, .pdf, .md, .tex or .json.
+
+    Several results make one report: tables with a block for each data set, charts on shared axes,
+    and one verdict across data sets, with links to the report of each.
 
     \b
     Examples:
@@ -187,13 +253,24 @@ def report(
       ombud report plan.result --to tables.tex
       ombud report plan.result --gate gate.toml
       ombud report plan.result --public
+      ombud report explicit.result implicit.result --names BX-E,BX-I --to study.html
     """
     from ombud.audits import Gate, Result
     from ombud.report import Report
+    from ombud.report.study import Study
 
-    path = to or result / "report.html"
-    limits = None if gate is None else Gate.load(gate)
-    made = Report(Result.load(result), limits, public)
+    loaded = [Result.load(one) for one in results]
+    made: Report
+    if len(loaded) > 1:
+        if gate is not None:
+            raise PlanError("--gate is for one result; a study shows the limits of its plans")
+        named = tuple(names.split(",")) if names else ()
+        made = Study.of(loaded, named, title, public=public)
+    else:
+        if names or title:
+            raise PlanError("--names and --title are for several results; a plan has its own title")
+        made = Report(loaded[0], None if gate is None else Gate.load(gate), public)
+    path = to or (results[0] / "report.html" if len(loaded) == 1 else Path("study.html"))
     if made.warning:
         say_aside(made.warning)
     for written in made.save(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from ombud.cli.audits import GateOption, ResultArgument
 from ombud.cli.console import FAILED_GATE, JsonOption, print_json, reports_errors, say
-from ombud.errors import PlanError
+from ombud.errors import EditedResultError, PlanError
 from ombud.report.display import count, shorten, visible
 
 if TYPE_CHECKING:
@@ -57,6 +58,18 @@ def check(
             "--summary", help="Write the answer and what was judged as Markdown, for a build page."
         ),
     ] = None,
+    allow_edited: Annotated[
+        bool,
+        typer.Option(
+            "--allow-edited", help="Judge a result that was edited after the audit; say so first."
+        ),
+    ] = False,
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(
+            "--fingerprint", help="Judge only the result with this fingerprint (of ombud verify)."
+        ),
+    ] = None,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Exit with 1 if a limit is broken: a gate for continuous integration.
@@ -77,15 +90,19 @@ def check(
     An estimate without a number that the condition asks for is not judged: it neither meets the
     condition nor meets its opposite. How many there are is printed.
 
-    Estimates that were edited since the audit are judged as they stand, and it is said first.
+    A result that ombud verify would refuse is not judged: the exit code is 4, and the changed files
+    are named. Someone who can write the whole folder can make it agree with itself; against that,
+    --fingerprint names the one result that may pass. --allow-edited judges an edited result.
 
-    Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
+    Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error, 4 a result that
+    was edited after the audit or does not have the given fingerprint.
 
     \b
     Examples:
       ombud check plan.result
       ombud check plan.result --fail-if 'verdict == "yes"'
       ombud check plan.result --gate gate.toml --junit gate.xml
+      ombud check plan.result --fingerprint 9f2c...
       ombud check plan.result --fail-if 'metric == "share gap@10" and low > 0.02'
       ombud check plan.result --fail-if 'kind == "gap" and p_adjusted < 0.01 and value > 0'
       ombud check plan.result --fail-if 'label in ("blood", "gore") and low > 0'
@@ -94,7 +111,10 @@ def check(
     from ombud.files import write_text
     from ombud.report import Report, to_junit
 
+    _require_unedited(result, fingerprint, allow_edited, as_json)
     loaded = Result.load(result)
+    if not allow_edited and loaded.integrity is not None and loaded.integrity.said:
+        raise EditedResultError(f"{result}: {loaded.integrity.said}")
     conditions = fail_if or []
     expected = _expected(loaded, gate, plan_too=not conditions)
     about_verdict = [text for text in conditions if Condition(text).is_about_verdict]
@@ -147,6 +167,28 @@ def check(
             total = sum(e.kind == "level" or not levels for e in loaded.estimates)
             _show_verdict(text, verdict, total, closes=fail_if_nothing_judged)
     raise typer.Exit(FAILED_GATE if failed else 0)
+
+
+def _require_unedited(
+    result: Path, fingerprint: str | None, allow_edited: bool, as_json: bool
+) -> None:
+    from ombud.audits.verify import require_unedited
+
+    if fingerprint is not None and allow_edited:
+        raise PlanError("--fingerprint names one unedited result; remove it, or --allow-edited")
+    if fingerprint is not None and not re.fullmatch(r"\s*[0-9a-fA-F]{64}\s*", fingerprint):
+        raise PlanError(
+            f"--fingerprint {shorten(fingerprint, 80)}: 64 hexadecimal digits are expected, as "
+            "ombud verify prints them"
+        )
+    if allow_edited or not (result / "provenance.json").exists():
+        return  # a folder without a result is refused when it is read
+    try:
+        require_unedited(result, expect=fingerprint)
+    except EditedResultError as error:
+        if as_json:
+            print_json({"failed": True, "edited": str(error)})
+        raise
 
 
 def _expected(result: Result, file: Path | None, *, plan_too: bool) -> tuple[Expectation, ...]:

@@ -54,6 +54,11 @@ COMMANDS = {
         "watch:compare",
         "Show what changed from result A to result B, on the users or texts that both measured.",
     ),
+    "migrate": CommandLine(
+        "migrate:migrate",
+        "Compare an old moderator with a new one: who is flagged more or less, and at which "
+        "threshold.",
+    ),
     "watch": CommandLine(
         "watch:watch",
         "Follow a series of results, and exit with 1 if the last one changed beyond chance.",
@@ -96,6 +101,10 @@ COMMANDS = {
     "annotation": CommandLine(
         "annotation:annotation",
         "Annotation projects: texts in, people invited, ratings and agreement out.",
+    ),
+    "thresholds": CommandLine(
+        "thresholds:thresholds",
+        "Find the flagging threshold of each category in stored replies of OpenAI's moderation.",
     ),
     "text": CommandLine(
         "text:app", "Find delicate texts in a corpus, score texts, and label items by their texts."

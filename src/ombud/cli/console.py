@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import typer
 
-from ombud.errors import OmbudError
+from ombud.errors import EditedResultError, OmbudError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ FAILED_GATE = 1
 
 UNUSABLE = 2
 """Exit code of errors of use, of data and of files."""
+
+EDITED = 4
+"""Exit code when a gate or a run refuses a result that was edited after the audit."""
 
 UNEXPECTED = 3
 """Exit code of errors that ombud did not foresee."""
@@ -204,6 +207,8 @@ def reports_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
             return command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
+        except EditedResultError as error:
+            _fail(str(error), EDITED)
         except OmbudError as error:
             _fail(str(error), UNUSABLE)
         except KeyboardInterrupt:

@@ -12,11 +12,13 @@ import typer
 
 from ombud import registry
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
+    from ombud.data.card import Card
     from ombud.data.dataset import Dataset
+    from ombud.data.sources._build import Filter
 
 
 app = typer.Typer(
@@ -46,7 +48,7 @@ def _read(form: Form, path: Path) -> Any:
     if form is Form.RECOMMENDATIONS:
         return Recommendations.from_frame(path)
     if form is Form.DECISIONS:
-        return Decisions.from_frame(path, threshold=0.5)
+        return Decisions.from_frame(path)
     return read_table_file(form.value.replace("-", "_"), path, TableOptions(unlabeled="unknown"))
 
 
@@ -221,22 +223,31 @@ _MinimumOption = typer.Option(
 _PassesOption = typer.Option(
     min=0, help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
 )
+_ItemsOption = typer.Option(
+    "--minimum-items", min=0, help="The minimum for items, where it is another than for users."
+)
+_PublishedOption = typer.Option(
+    "--published", help="As the published code does: 3 passes, and for votes more than 75%."
+)
 _ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
 
 
 def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
     from ombud.data.sources._build import write_dataset
 
-    folder = write_dataset(data, to, replace=replace)
+    _tell(data.card, write_dataset(data, to, replace=replace), as_json)
+
+
+def _tell(card: Card, folder: Path, as_json: bool) -> None:
     if as_json:
-        print_json(data.card.model_dump() | {"folder": str(folder)})
+        print_json(card.model_dump() | {"folder": str(folder)})
         return
-    say(visible(data.card.title))
-    for name, value in data.card.facts.items():
+    say(visible(card.title))
+    for name, value in card.facts.items():
         shown = f"{value:,}" if isinstance(value, int) else value
         shown = f"{value:,.6g}" if isinstance(value, float) else shown
         say(visible(f"  {name}: {shown}"))
-    for text in data.card.dropped:
+    for text in card.dropped:
         say(f"  {visible(text)}")
     say(f"wrote {folder}")
 
@@ -259,7 +270,9 @@ def build_ml_ddd_folder(
         bool, typer.Option("--strict", help="More than the threshold, as in the published code.")
     ] = False,
     minimum: Annotated[int, _MinimumOption] = 3,
+    minimum_items: Annotated[int | None, _ItemsOption] = None,
     passes: Annotated[int, _PassesOption] = 0,
+    published: Annotated[bool, _PublishedOption] = False,
     replace: Annotated[bool, _ReplaceOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
@@ -269,15 +282,16 @@ def build_ml_ddd_folder(
     Example:
       ombud data build ml-ddd --movielens ml-25m.zip --votes ddd_dict.pkl --to ml-ddd
     """
-    from ombud.data.sources._build import Filter
     from ombud.data.sources.ml_ddd import build_ml_ddd
 
+    if published and threshold != 0.75:
+        raise PlanError("--published has a threshold of 0.75; give one or the other")
     data = build_ml_ddd(
         movielens,
         votes,
         threshold=threshold,
-        strict=strict,
-        keep=Filter(minimum, passes or None),
+        strict=strict or published,
+        keep=_filter(minimum, minimum_items, passes, published),
         scratch=_scratch(to, replace),
     )
     _write(data, to, replace, as_json)
@@ -290,7 +304,9 @@ def build_ao3_folder(
     interactions: Annotated[Path, typer.Option("--interactions", help="ao3_interaction_table.csv")],
     to: Annotated[Path, _ToOption],
     minimum: Annotated[int, _MinimumOption] = 3,
+    minimum_items: Annotated[int | None, _ItemsOption] = None,
     passes: Annotated[int, _PassesOption] = 0,
+    published: Annotated[bool, _PublishedOption] = False,
     replace: Annotated[bool, _ReplaceOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
@@ -301,12 +317,110 @@ def build_ao3_folder(
       ombud data build ao3 --sensitivity ao3_sensitivity_table.csv \\
         --interactions ao3_interaction_table.csv --to ao3
     """
-    from ombud.data.sources._build import Filter
     from ombud.data.sources.ao3 import build_ao3
 
-    keep = Filter(minimum, passes or None)
+    keep = _filter(minimum, minimum_items, passes, published)
     data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to, replace))
     _write(data, to, replace, as_json)
+
+
+_TmdbOption = typer.Option("--tmdb", help="Replies of TMDB's API: a folder or file of JSON.")
+_WikipediaOption = typer.Option(
+    "--wikipedia", help="A dump or export (.xml, .bz2, .gz), or JSON lines with title and text."
+)
+_IdsOption = typer.Option("--ids", help="TMDB's daily file of ids, for their popularity.")
+_TopOption = typer.Option("--top", min=0, help="Take the most popular titles only; 0 for all.")
+
+
+@build_app.command("movie-plots")
+@reports_errors
+def build_movie_plots_folder(
+    tmdb: Annotated[Path, _TmdbOption],
+    wikipedia: Annotated[Path, _WikipediaOption],
+    to: Annotated[Path, _ToOption],
+    ids: Annotated[Path | None, _IdsOption] = None,
+    top: Annotated[int, _TopOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build a table of film plots with US age ratings, which the source synopses reads.
+
+    \b
+    Example:
+      ombud data build movie-plots --tmdb movies.jsonl.gz --wikipedia films.xml.bz2 \\
+        --to movie-plots
+    """
+    from ombud.data.sources.stories import build_movie_plots, write_built
+
+    _scratch(to, replace)
+    with progress_bar() as progress:
+        table, card = build_movie_plots(tmdb, wikipedia, ids=ids, top=top, progress=progress)
+    _tell(card, write_built(table, card, to, replace=replace), as_json)
+
+
+@build_app.command("tv-synopses")
+@reports_errors
+def build_tv_synopses_folder(
+    tmdb: Annotated[Path, _TmdbOption],
+    to: Annotated[Path, _ToOption],
+    wikipedia: Annotated[Path | None, _WikipediaOption] = None,
+    imdb: Annotated[
+        Path | None,
+        typer.Option("--imdb", help="A table with show, episode, synopsis, and perhaps rating."),
+    ] = None,
+    ids: Annotated[Path | None, _IdsOption] = None,
+    top: Annotated[int, _TopOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build a table of short, medium and long episode synopses with US age ratings.
+
+    \b
+    Example:
+      ombud data build tv-synopses --tmdb series.jsonl.gz --wikipedia lists.xml.bz2 \\
+        --imdb synopses.csv --to tv-synopses
+    """
+    from ombud.data.sources.stories import build_tv_synopses, write_built
+
+    _scratch(to, replace)
+    with progress_bar() as progress:
+        table, card = build_tv_synopses(tmdb, wikipedia, imdb, ids=ids, top=top, progress=progress)
+    _tell(card, write_built(table, card, to, replace=replace), as_json)
+
+
+def _filter(minimum: int, items: int | None, passes: int, published: bool) -> Filter:
+    from ombud.data.sources._build import Filter
+
+    if published and passes not in {0, 3}:
+        raise PlanError("--published makes 3 passes; give it or --passes")
+    return Filter(minimum, 3 if published else passes or None, items)
+
+
+def export_folder(
+    folder: Annotated[Path, typer.Argument(help="A folder of ombud data build.", metavar="FOLDER")],
+    to: Annotated[Path, typer.Option("--to", help="The folder for the two tables.")],
+) -> None:
+    """Write a built data set in the form its authors released: two wide CSV tables.
+
+    \b
+    Example:
+      ombud data export ml-ddd --to released
+    """
+    from ombud.data.dataset import read_folder
+    from ombud.data.sources._build import released_tables
+    from ombud.files import write_atomically
+
+    names = ("ml-ddd", "ao3")
+    name = next((n for n in names if f'"name":"{n}"' in _card_of(folder)), names[0])
+    data = read_folder(folder, name)
+    for file, table in released_tables(data).items():
+        write_atomically(to / file, table.write_csv)
+        say(f"wrote {to / file}")
+
+
+def _card_of(folder: Path) -> str:
+    card = folder / "card.json"
+    return "".join(card.read_text(encoding="utf-8").split()) if card.is_file() else ""
 
 
 def _scratch(to: Path, replace: bool) -> Path:
@@ -319,4 +433,5 @@ def _scratch(to: Path, replace: bool) -> Path:
 
 app.command()(get)
 app.command("ask-ddd")(ask_ddd)
+app.command("export")(reports_errors(export_folder))
 app.add_typer(build_app, name="build")

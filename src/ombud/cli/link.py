@@ -59,7 +59,11 @@ def formats(as_json: Annotated[bool, JsonOption] = False) -> None:
 @reports_errors
 def build(
     read: Annotated[
-        list[str], typer.Option("--read", help="FORMAT=PATH; repeat it. See 'ombud link formats'.")
+        list[str],
+        typer.Option(
+            "--read",
+            help="FORMAT=PATH (file, folder, pattern); repeat it. See 'ombud link formats'.",
+        ),
     ],
     to: Annotated[
         Path, typer.Option("--to", help="The folder to write; it appears when it is complete.")
@@ -106,6 +110,12 @@ def build(
         float | None,
         typer.Option(help="Also match similar names (splink), from this probability on."),
     ] = None,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="As the paper: dated assertions contradict, names count beside ids."
+        ),
+    ] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in the place of an existing link folder.")
     ] = False,
@@ -144,6 +154,7 @@ def build(
         flag_authors=flag_authors,
         fold_marks=fold_marks,
         fuzzy=fuzzy,
+        published=published,
     )
     with progress_bar() as progress:
         folder = build_links(inputs, to, options, overwrite=replace, progress=progress)

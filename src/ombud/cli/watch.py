@@ -36,7 +36,7 @@ _SameUnits = typer.Option(
     help="Pair equal ids although the data differs: they are the same users or texts.",
 )
 _FalseAlarms = typer.Option(
-    "--false-alarms", help="The share of results that may alarm although nothing changed."
+    "--false-alarms", help="The chance of any false alarm over the whole series, all numbers."
 )
 
 
@@ -136,7 +136,7 @@ def _show_changes(
 @reports_errors
 def watch(
     folder: Annotated[Path, typer.Argument(help="A folder of result folders.", metavar="FOLDER")],
-    false_alarms: Annotated[float, _FalseAlarms] = 0.01,
+    false_alarms: Annotated[float, _FalseAlarms] = 0.05,
     reference: Annotated[
         str, typer.Option("--reference", help="The result to compare with; default, the first.")
     ] = "",
@@ -145,38 +145,69 @@ def watch(
         typer.Option("--to", help="Where to write the page; default, FOLDER/watch.html."),
     ] = None,
     same_units: Annotated[bool, _SameUnits] = False,
+    per_result: Annotated[
+        bool,
+        typer.Option(
+            "--per-result",
+            help="Compare each result with the reference alone; false alarms are per result.",
+        ),
+    ] = False,
+    acknowledge: Annotated[
+        bool, typer.Option("--acknowledge", help="Settle all alarms: follow their numbers anew.")
+    ] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
-    """Follow a series of results, and exit with 1 if the last one changed beyond chance.
+    """Follow a series of results, and exit with 1 while an alarm stands.
 
-    Each number of each result is compared with the first result (or another one), in pairs where
-    the texts or users are the same. The rate of false alarms is that of a whole result: with 0.01
-    and nothing changed, about one result in a hundred closes the gate.
+    While nothing changes, the chance of any false alarm over the whole series, however long it
+    gets and all numbers together, is at most the stated rate. Texts or users that are measured
+    again are compared with themselves; new ones are independent samples. An alarm names the result
+    since which the number most likely differs, and by how much, and stays until it is acknowledged:
+    then the number is followed anew from the last result on, and the promise begins anew too.
+
+    With --per-result, each result is compared with the reference alone, and the rate is that of
+    one result: with 0.01 and nothing changed, about one result in a hundred alarms.
 
     Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
 
     \b
     Examples:
       ombud watch results
-      ombud watch results --false-alarms 0.05 --reference 2026-01-05
+      ombud watch results --false-alarms 0.01 --reference 2026-01-05
+      ombud watch results --acknowledge
     """
-    from ombud.audits.monitor import results_in
+    from ombud.audits.monitor import acknowledge as acknowledge_alarms
+    from ombud.audits.monitor import acknowledged_in, results_in
     from ombud.audits.monitor import watch as watch_results
     from ombud.files import write_text
     from ombud.report.watching import watch_page, watch_verdict
 
     loaded = results_in(folder)
     _say_edits(loaded)
-    series = watch_results(
-        loaded, false_alarms=false_alarms, reference=reference, same_units=same_units
-    )
+    if acknowledge and per_result:
+        raise PlanError("an alarm of --per-result is that of the last result alone: nothing stays")
+
+    def look() -> Watch:
+        return watch_results(
+            loaded,
+            false_alarms=false_alarms,
+            reference=reference,
+            same_units=same_units,
+            per_result=per_result,
+            acknowledged=acknowledged_in(folder),
+        )
+
+    series = look()
+    if acknowledge and (settled := acknowledge_alarms(folder, series)):
+        say_aside(f"acknowledged: {count(settled, 'number')}, followed anew from the last result")
+        series = look()
     page = to or folder / "watch.html"
     verdict = watch_verdict(series, loaded[-1])
     write_text(page, watch_page(series, loaded[-1]))
     _show_series(series, loaded[-1], verdict, as_json)
     if not as_json:
         say(f"page: {page}")
-    raise typer.Exit(FAILED_GATE if series.alarms else 0)
+    raise typer.Exit(FAILED_GATE if series.alarms or series.together else 0)
 
 
 def _show_series(series: Watch, last: Result, verdict: ChangeVerdict, as_json: bool) -> None:
@@ -189,16 +220,19 @@ def _show_series(series: Watch, last: Result, verdict: ChangeVerdict, as_json: b
         return
     print_json(
         {
-            "failed": bool(series.alarms),
+            "failed": bool(series.alarms or series.together),
             "verdict": verdict.to_dict(),
             "results": list(series.names),
             "false_alarms": series.false_alarms,
             "numbers": series.numbers,
             "paired": series.paired,
+            "per_result": series.per_result,
+            "together": series.together,
             "remarks": list(series.remarks),
             "charts": [
-                {**{k: v for k, v in vars(chart).items() if k != "points"}}
+                {**{k: v for k, v in vars(chart).items() if k not in {"points", "alarm"}}}
                 | {"points": [point._asdict() for point in chart.points]}
+                | {"alarm": None if chart.alarm is None else chart.alarm._asdict()}
                 for chart in series.charts
             ],
         }

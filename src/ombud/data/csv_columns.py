@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ombud.data.faults import first_rows, readable
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
+from ombud.files import without_advice
 
 _BLOCK = 1 << 22
 
@@ -133,5 +134,5 @@ def _faults(path: Path, types: Mapping[str, Any], options: Mapping[str, Any]) ->
                     rows = result.head(5).collect(engine="streaming")["row"].to_list()
                     faults.append(f"column {column!r} {text} in {first_rows(rows, total)}")
     except pl.exceptions.PolarsError as error:
-        faults.append(f"it cannot be read as a table: {error}")
+        faults.append(f"it cannot be read as a table: {without_advice(error)}")
     return faults

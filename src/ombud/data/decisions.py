@@ -28,13 +28,25 @@ from ombud.errors import DataError
 
 
 class Outcome(IntEnum):
-    """What became of one text; only the first two are decisions."""
+    """What became of one text; only the first two are decisions.
+
+    A service that states scores and no decision leaves its texts `SCORED`, unless somebody sets a
+    threshold: to flag is then nobody's choice, and metrics of flags are undefined.
+    """
 
     ALLOWED = 0
     FLAGGED = 1
     REFUSED = 2
     ERROR = 3
     UNPARSEABLE = 4
+    SCORED = 5
+
+
+NO_DECISIONS = (
+    "the system states scores and no decisions; set threshold in its section of the plan to "
+    "measure flags"
+)
+"""Why metrics of flags are undefined for a system that only states scores."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +91,12 @@ class Decisions:
         Parameters
         ----------
         frame
-            Has `id` and one of `outcome` (allowed, flagged, refused, error, unparseable),
+            Has `id` and one of `outcome` (allowed, flagged, refused, error, unparseable, scored),
             `flagged` (true/false) or `score`; optionally `repeat` and `categories` (JSON object
             of category to score).
         threshold
-            With scores only: a text is flagged when its score reaches the threshold.
+            With scores only: a text is flagged when its score reaches the threshold. Without one
+            there are scores and no decisions.
         version
             The version of the system that decided.
         source
@@ -129,6 +142,16 @@ class Decisions:
     def decided(self) -> NDArray[np.bool_]:
         """Whether a row is a decision, not a refusal or an error."""
         return self.outcomes <= Outcome.FLAGGED.value
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Whether a row is a decision, or a score without one."""
+        return np.isin(self.outcomes, (Outcome.ALLOWED, Outcome.FLAGGED, Outcome.SCORED))
+
+    @property
+    def lacks_decisions(self) -> bool:
+        """Whether the system states scores and no decisions."""
+        return bool(np.any(self.outcomes == Outcome.SCORED.value))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -195,18 +218,37 @@ def _outcomes(
             raise DataError(name, [f"column 'outcome' is none of {', '.join(known)} in {rows}"])
         outcomes = text.replace_strict(known, return_dtype=pl.Int8).to_numpy()
         _refuse_contradictions(table, outcomes, name)
+        if (outcomes == Outcome.SCORED).any() and (outcomes <= Outcome.FLAGGED).any():
+            fault = "column 'outcome' is 'scored' in some rows and a decision in others; split them"
+            raise DataError(name, [f"{fault} into two systems"])
+        if rows := rows_where(table, pl.Series((outcomes == Outcome.SCORED) & np.isnan(scores))):
+            raise DataError(name, [f"column 'outcome' is 'scored' without a score in {rows}"])
         return outcomes
     if "flagged" in table.columns:
         flagged = table["flagged"].cast(pl.Int8)
         return flagged.fill_null(int(Outcome.ERROR)).to_numpy()
     if "score" in table.columns:
-        if threshold is None:
-            raise DataError(
-                name, ["there are scores but no decisions; give the threshold at which to flag"]
-            )
-        flags = (scores >= threshold).astype(np.int8)
-        return np.where(np.isnan(scores), np.int8(Outcome.ERROR), flags)
+        return score_outcomes(scores, threshold)
     raise DataError(name, ["one of the columns 'outcome', 'flagged' or 'score' is needed"])
+
+
+def score_outcomes(scores: NDArray[Any], threshold: float | None) -> NDArray[np.int8]:
+    """Return what scores decide: flagged from a threshold on; without one, no decision.
+
+    A score that is not a number is an error.
+
+    Examples
+    --------
+    >>> score_outcomes(np.array([0.2, 0.7, np.nan]), 0.5).tolist()
+    [0, 1, 3]
+    >>> score_outcomes(np.array([0.2, 0.7, np.nan]), None).tolist()
+    [5, 5, 3]
+    """
+    if threshold is None:
+        outcomes = np.full(len(scores), Outcome.SCORED, dtype=np.int8)
+    else:
+        outcomes = (scores >= threshold).astype(np.int8)
+    return np.where(np.isnan(scores), np.int8(Outcome.ERROR), outcomes)
 
 
 def _categories(

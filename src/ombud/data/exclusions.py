@@ -12,6 +12,7 @@ NOTICES = frozenset(
     {
         "systems/different-units",
         "warning/near-identical",
+        "warning/no-decisions",
         "warning/other-language",
         "warning/unknown-items",
         "warning/unlabeled-items",

@@ -9,6 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from ombud.errors import DataError, OmbudError
+from ombud.files import without_advice
 
 HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 # The reader's own words can hold a whole broken file.
@@ -44,14 +45,15 @@ def readable(name: str, others: bool = False) -> Iterator[None]:
     `others` is for engines whose errors need not be there to be named, such as DuckDB and Spark.
     """
     known = pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
+    native = pl.exceptions.PanicException, MemoryError, OverflowError
     try:
         yield
     except UnicodeEncodeError:
         raise DataError(name, [HALF_CHARACTER]) from None
-    except Exception as error:
-        if isinstance(error, OmbudError) or not (others or isinstance(error, known)):
+    except (Exception, pl.exceptions.PanicException) as error:
+        if isinstance(error, OmbudError) or not (others or isinstance(error, (*known, *native))):
             raise
-        text = " ".join(str(error).split())
+        text = without_advice(error)
         more = "" if len(text) <= _LONGEST_FAULT else "..."
         fault = f"it cannot be read as a table: {text[:_LONGEST_FAULT]}{more}"
         raise DataError(name, [fault]) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,7 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
         spelled = tuple(file.columns.get(column, column) for column in ids)
         with readable(name):
             lazy = open_file(Path(frame), name, file.reading, (*spelled, *file.reading.items))
+            lazy.collect_schema()  # what cannot be read fails here, where its file is named
         return nw.from_native(lazy), name
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):
@@ -253,7 +254,9 @@ def unreadable_names(found: Sequence[str]) -> list[str]:
     return [f"the name of column {name[:40]!r} is not UTF-8" for name in wrong[:3]]
 
 
-def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.DataFrame:
+def read_table(
+    frame: Frame, columns: Sequence[Column], source: str = "", further: Column | None = None
+) -> pl.DataFrame:
     """Return the named columns of a frame or file as a Polars frame, checked.
 
     Parameters
@@ -264,6 +267,8 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         What the columns must be; others are ignored.
     source
         The name of the table in messages; default, the file's name.
+    further
+        What columns must be whose names begin with the name of this one.
 
     Raises
     ------
@@ -275,6 +280,9 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     with readable(name, others=not lazy.implementation.is_polars()):
         result = lazy.collect_schema()
         faults = _missing(columns, result.names())
+        if further is not None:
+            more = [c for c in result.names() if c.startswith(further.name) and c != further.name]
+            columns = [*columns, *(replace(further, name=name) for name in more)]
         present = [column for column in columns if column.name in result.names()]
         mixed = [column for column in present if result[column.name] == nw.Object]
         for column in mixed:

@@ -31,7 +31,8 @@ class KCore:
     items: NDArray[np.bool_]
     passes: tuple[CorePass, ...]  # One entry for each pass that was made and left something out
     complete: bool  # Whether the fixed point was reached: a further pass would leave nothing out
-    minimum: int  # How many interactions each user and item had to have
+    minimum: int  # How many interactions each user had to have
+    minimum_items: int  # and each item
     # Items excluded in the first pass because they were not permitted, and their interactions.
     outside_items: int = 0
     outside_interactions: int = 0
@@ -45,9 +46,12 @@ class KCore:
         if self.outside_items:
             reason = f"{outside} (with them went {self.outside_interactions:,} interactions)"
             result.append(Exclusion("filter", "items", self.outside_items, reason, len(self.items)))
-        few = f"fewer than {self.minimum} interactions"
         for number, one in enumerate(self.passes, start=1):
-            for what, count in (("users", one.users), ("items", one.items)):
+            for what, count, minimum in (
+                ("users", one.users, self.minimum),
+                ("items", one.items, self.minimum_items),
+            ):
+                few = f"fewer than {minimum} interactions"
                 if count:
                     result.append(Exclusion(f"filter, pass {number}", what, count, few))
             if one.interactions:
@@ -111,6 +115,7 @@ def k_core(
     *,
     passes: int | None = None,
     permitted: NDArray[np.bool_] | None = None,
+    items: int | None = None,
 ) -> KCore:
     """Leave out users and items with too few interactions, until none is left that has too few.
 
@@ -130,6 +135,8 @@ def k_core(
     permitted
         Items that may stay at all. The others go in the first pass after users were counted, as
         in the published code; the fixed point does not depend on that order.
+    items
+        How many interactions each item must have; default, as many as users.
 
     Examples
     --------
@@ -140,27 +147,28 @@ def k_core(
     ([True, True, False], [True, True, False], (CorePass(users=0, items=1, interactions=1), \
 CorePass(users=1, items=0, interactions=1)))
     """
-    if minimum < 0:
-        raise ValueError(f"minimum is {minimum}; it must be zero or more")
+    of_items = minimum if items is None else items
+    if minimum < 0 or of_items < 0:
+        raise ValueError(f"minimum is {min(minimum, of_items)}; it must be zero or more")
     users = _Side.of(matrix.indptr, matrix.indices)
     pattern = sparse.csr_array(
         (np.ones(matrix.nnz, dtype=np.int8), matrix.indices, matrix.indptr), shape=matrix.shape
     )
     columns = pattern.tocsc()
-    items = _Side.of(columns.indptr, columns.indices)
+    things = _Side.of(columns.indptr, columns.indices)
     made: list[CorePass] = []
     outside_items = outside_interactions = 0
     among_users: NDArray[Any] | None = None
     complete, first = False, True
     while passes is None or len(made) < passes:
         few = users.below(minimum, among_users)
-        lost, touched = _leave_out(few, users, items)
-        rare = items.below(minimum, None if first else touched)
-        lost_items, again = _leave_out(rare, items, users)
+        lost, touched = _leave_out(few, users, things)
+        rare = things.below(of_items, None if first else touched)
+        lost_items, again = _leave_out(rare, things, users)
         if first and permitted is not None:
-            outside = np.flatnonzero(items.alive & ~permitted)
+            outside = np.flatnonzero(things.alive & ~permitted)
             outside_items = len(outside)
-            outside_interactions, more = _leave_out(outside, items, users)
+            outside_interactions, more = _leave_out(outside, things, users)
             again = np.union1d(again, more)
         # Those who lost everything with their items go with them, as rows of a table would.
         empty = again[users.alive[again] & (users.degrees[again] == 0)]
@@ -174,14 +182,15 @@ CorePass(users=1, items=0, interactions=1)))
     if not complete:
         complete = bool(
             (users.degrees[users.alive] >= minimum).all()
-            and (items.degrees[items.alive] >= minimum).all()
+            and (things.degrees[things.alive] >= of_items).all()
         )
     return KCore(
         users.alive,
-        items.alive,
+        things.alive,
         tuple(made),
         complete,
         minimum,
+        of_items,
         outside_items,
         outside_interactions,
     )

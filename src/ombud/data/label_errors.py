@@ -16,9 +16,15 @@ Transport = Literal["calibration", "error-rates"]
 ``error-rates``: of items that have the label (or not), the system finds the same share everywhere.
 So it is when its errors have nothing to do with who is shown what: a recommender follows what
 people like, not what a text happens to say. Shares are then corrected for both error rates.
-``calibration``: of items that the system says yes (or no) to, the same share has the label
-everywhere. If a recommender follows what the items really hold, this pulls differences towards
-none. It gives probabilities, so any number can be made of it."""
+``calibration`` is withdrawn (`WITHDRAWN`): stored labels that have it are read as the system gave
+them, without correction."""
+
+WITHDRAWN = (
+    "the correction by calibration is withdrawn: where a recommender follows what items really "
+    "hold, a yes is not right as often in lists as in histories, and differences were pulled "
+    "towards none; leave it out, and errors are corrected by error rates"
+)
+"""Why no new labels are corrected by calibration."""
 
 _PRIOR = 0.5
 _LEAST_APART = 0.05
@@ -30,11 +36,10 @@ class LabelErrors:
 
     Examples
     --------
-    >>> said = np.array([[1], [0], [-1]], dtype=np.int8)
-    >>> errors = LabelErrors(said, np.array([[5], [39]]), np.array([[194], [10]]),
-    ...                      "calibration")
+    >>> said = np.array([[1], [0], [0], [-1]], dtype=np.int8)
+    >>> errors = LabelErrors(said, np.array([[5], [39]]), np.array([[194], [10]]))
     >>> errors.chances().round(3).ravel().tolist()
-    [0.79, 0.028, nan]
+    [0.899, 0.063, 0.063, nan]
     """
 
     # Items x labels: the class of what was said (0 no, 1 yes; more for bands of scores), -1 where
@@ -44,6 +49,8 @@ class LabelErrors:
     yes: NDArray[np.int64]
     no: NDArray[np.int64]
     transport: Transport = "error-rates"  # What is taken to be the same everywhere
+    # Items x labels: what people said of items that are validation texts too; -1 of others.
+    truth: NDArray[np.int8] | None = None
 
     def __post_init__(self) -> None:
         faults = []
@@ -55,8 +62,7 @@ class LabelErrors:
                 "nobody knows how often it is right; add validation texts"
             )
         if self.transport == "error-rates" and len(self.yes) != 2:
-            faults.append("bands of scores need transport='calibration'; error rates are of yes "
-                          "and no")  # fmt: skip
+            faults.append("error rates are of yes and no, not of bands of scores")
         elif self.transport == "error-rates":
             faults += self._useless()
         if faults:
@@ -81,9 +87,8 @@ class LabelErrors:
     def chances(self) -> NDArray[np.float64]:
         """Return items x labels: the probability of having the label; NaN where nothing is said."""
         if self.transport == "calibration":
-            table = (self.yes + _PRIOR) / (self.yes + self.no + 2 * _PRIOR)
-        else:
-            table = _posterior(self._said_yes(), self._rate(self.yes), self._rate(self.no))
+            return np.where(self.said >= 0, (self.said > 0).astype(np.float64), np.nan)
+        table = _posterior(self._said_yes(), self._rate(self.yes), self._rate(self.no))
         return self._of_items(table)
 
     def _said_yes(self) -> NDArray[np.float64]:
@@ -96,16 +101,14 @@ class LabelErrors:
         How often the system is right is drawn once for all items (Beta, with Jeffreys' prior), so
         averages over many items keep the doubt about the system.
 
-        - ``calibration``: each item has the label or not, with the drawn probability.
+        - ``calibration``: what the system said, without correction.
         - ``error-rates``: with S what was said, :math:`(S - FPR) / (TPR - FPR)`, whose expectation
           is 1 for an item with the label and 0 for one without, whatever the lists do; and on top
           the error of another reading of the same items, so that single items keep their doubt.
           The numbers are no probabilities: only sums and means of them mean something.
         """
         if self.transport == "calibration":
-            chance = self._of_items(rng.beta(self.yes + _PRIOR, self.no + _PRIOR))
-            drawn = (rng.random(chance.shape) < chance).astype(np.float32)
-            return np.where(np.isnan(chance), np.float32("nan"), drawn)
+            return self.chances().astype(np.float32)
         found = rng.beta(self.yes[1] + _PRIOR, self.yes[0] + _PRIOR)
         false = rng.beta(self.no[1] + _PRIOR, self.no[0] + _PRIOR)
         apart = np.maximum(found - false, _LEAST_APART)
@@ -121,8 +124,9 @@ class LabelErrors:
 
     def select(self, columns: list[int]) -> Self:
         """Return only some labels."""
+        truth = None if self.truth is None else self.truth[:, columns]
         return type(self)(
-            self.said[:, columns], self.yes[:, columns], self.no[:, columns], self.transport
+            self.said[:, columns], self.yes[:, columns], self.no[:, columns], self.transport, truth
         )
 
     def columns(self, rows: NDArray[Any], places: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -133,7 +137,7 @@ class LabelErrors:
             "said": said,
             "validated_yes": self.yes[at, places],
             "validated_no": self.no[at, places],
-        }
+        } | ({} if self.truth is None else {"checked": self.truth[rows, places]})
 
     @classmethod
     def from_columns(
@@ -151,7 +155,11 @@ class LabelErrors:
         counts = {name: np.zeros((classes, shape[1]), dtype=np.int64) for name in ("yes", "no")}
         for name, table in counts.items():
             table[stored["said"].astype(np.int64), places] = stored[f"validated_{name}"]
-        return cls(said, counts["yes"], counts["no"], transport)
+        truth = None
+        if "checked" in stored:
+            truth = np.full(shape, -1, dtype=np.int8)
+            truth[rows, places] = np.clip(stored["checked"], -1, 1)
+        return cls(said, counts["yes"], counts["no"], transport, truth)
 
 
 def _posterior(q: Any, found: Any, false: Any) -> NDArray[np.float64]:

@@ -187,6 +187,7 @@ class Labels:
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
             *(Column(name, "count", required=False, low=0, high=_MOST_VOTES) for name in MEASURED),
             Column("transport", "category", required=False),
+            Column("checked", "number", required=False, low=-1, high=1),
         ]
         table, exclusions = _read(frame, columns, (), source)
         items, names, rows, places = _axes(table)
@@ -200,10 +201,13 @@ class Labels:
                 votes[name][rows, places] = table[name].to_numpy()
         errors = None
         if set(MEASURED) <= set(table.columns) and table.height:
-            stored = {name: table[name].to_numpy() for name in MEASURED}
+            checked = [name for name in ("checked",) if name in table.columns]
+            stored = {name: table[name].to_numpy() for name in (*MEASURED, *checked)}
             errors = LabelErrors.from_columns(shape, rows, places, stored, _transport(table))
             texts = int((errors.yes + errors.no).sum())
             rule += f"; a system gave them, its errors were measured on {texts:,} texts"
+            if errors.transport == "calibration":
+                rule += " and are not corrected (the correction by calibration is withdrawn)"
         yes, no = votes.get("yes"), votes.get("no")
         return cls(items, names, states, yes, no, rule, exclusions, errors)
 

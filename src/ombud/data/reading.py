@@ -33,7 +33,7 @@ import polars as pl
 from ombud.data.exclusions import Exclusion
 from ombud.data.faults import HALF_CHARACTER, need_columns
 from ombud.errors import DataError, PlanError
-from ombud.files import is_plain_file
+from ombud.files import is_plain_file, without_advice
 from ombud.registry import hint
 
 MAX_UNPACKED = 2 << 30
@@ -351,8 +351,9 @@ def _unpacked(path: Path, name: str, packed: str) -> bytes:
     seen = path.stat()
     try:
         content, member = _unpack(path, packed, seen.st_mtime_ns, seen.st_size)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise DataError(name, [f"it cannot be unpacked: {error}"]) from None
+    except Exception as error:  # each of five packages fails in its own ways
+        reason = str(error) or type(error).__name__
+        raise DataError(name, [f"it cannot be unpacked: {reason}"]) from None
     if member:
         note(name, f"read {member!r}, the only table in the archive", "assumed/archive-member")
     if not content:
@@ -390,10 +391,12 @@ def _unpack(path: Path, packed: str, *state: int) -> tuple[bytes, str]:
 
 
 def _bounded(opened: IO[bytes]) -> bytes:
-    content = opened.read(MAX_UNPACKED + 1)
-    if len(content) > MAX_UNPACKED:
-        raise ValueError(f"it unpacks to more than {MAX_UNPACKED >> 20:,} MB; unpack it first")
-    return content
+    content = bytearray()  # in blocks: asked for all at once, some set the whole limit aside
+    while block := opened.read(1 << 20):
+        content += block
+        if len(content) > MAX_UNPACKED:
+            raise ValueError(f"it unpacks to more than {MAX_UNPACKED >> 20:,} MB; unpack it first")
+    return bytes(content)
 
 
 # --- CSV ---------------------------------------------------------------------------------------
@@ -551,6 +554,8 @@ def _cut_alike(lines: list[str], separator: str) -> bool:
     except pl.exceptions.PolarsError:
         return False
     rows = [row for row, _ in found[:-1] if any(row)]
+    if not rows:
+        return True
     return len(rows) == sum(map(any, cells.iter_rows())) and len(rows[0]) == cells.width
 
 
@@ -627,6 +632,8 @@ def _titles(body: list[str], separator: str) -> int:
     index = any(len(row) > 1 and not row[0].strip() and all(row[1:]) for row in rows[:above])
     few = max(counts[:above], default=0) <= 1 and not index
     titles = above if common > 1 and above <= 10 and few else 0
+    if len(rows) < titles + 2:
+        return titles
     first, names, *values = rows[titles:]
     # Merged cells above the header leave others empty; names are where values are numbers.
     full = len(first) == len(names) and not all(first) and all(names) and len(values) > 1
@@ -883,7 +890,9 @@ def _frame_of_rows(rows: list[Any], name: str) -> pl.LazyFrame:
     try:
         return pl.DataFrame(rows, infer_schema_length=None, strict=False).lazy()
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(name, [f"it cannot be read as a table: {str(error)[:200]}"]) from None
+        raise DataError(
+            name, [f"it cannot be read as a table: {without_advice(error)[:200]}"]
+        ) from None
 
 
 # --- shapes ------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,9 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.faults import rows_where
 from ombud.data.frames import Column, Frame, read_table, without_copies
 from ombud.errors import DataError
+
+TYPED = "label:"
+"""What the name of a column begins with that holds a further type of label."""
 
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
@@ -45,9 +48,14 @@ class Texts:
         The language of each text (None where it is unknown), or None.
     yes, no
         How many raters would flag each text, and how many would not, or None.
+    functions
+        What each text tests, as in a suite of functional tests such as HateCheck, or None.
     is_part
         Whether these are some texts of more, as in an audit in blocks: others may have what these
         lack.
+    types
+        Further labels by type (*PG ok*, *PG-13 ok*; each kind of harm), coded as `truth`, which is
+        one of them or their summary. Each type is measured with each text once.
     """
 
     ids: NDArray[Any]
@@ -61,6 +69,8 @@ class Texts:
     yes: NDArray[np.int32] | None = None
     no: NDArray[np.int32] | None = None
     is_part: bool = False
+    types: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    functions: NDArray[np.object_] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -72,9 +82,11 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family`, `set` and `language`; and `yes` and
-            `no`, how many raters would flag it and would not. With votes and without `label`, the
-            majority says whether it should be flagged; a tie is unknown.
+            flagged, missing = unknown), `cluster`, `family`, `set`, `language` and `function` (what
+            the text tests); and `yes` and `no`, how many raters would flag it and would not. With
+            votes and without `label`, the majority says whether it should be flagged; a tie is
+            unknown. Columns ``label:TYPE`` are labels of further types; without `label`, the first
+            of them is the label.
         source
             The table's name in messages.
         """
@@ -86,10 +98,14 @@ class Texts:
             Column("family", "text", required=False),
             Column("set", "text", required=False),
             Column("language", "text", required=False, nullable=True),
+            Column("function", "text", required=False, nullable=True),
             Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
-        table = read_table(frame, columns, source)
+        table = read_table(frame, columns, source, Column(TYPED, "flag", nullable=True))
+        types = [c for c in table.columns if c.startswith(TYPED)]
+        if types and "label" not in table.columns:
+            table = table.with_columns(pl.col(types[0]).alias("label"))
         name = source or (str(frame) if isinstance(frame, str | Path) else "texts")
         copies: list[Exclusion] = []
         if "id" in table.columns:
@@ -131,7 +147,17 @@ class Texts:
         languages = None
         if "language" in table.columns:
             languages = table["language"].to_numpy().astype(object)
-        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no)
+        typed = {
+            column.removeprefix(TYPED): table[column].cast(pl.Int8).fill_null(-1).to_numpy()
+            for column in types
+        }
+        functions = None
+        if "function" in table.columns:
+            functions = table["function"].to_numpy().astype(object)
+        return cls(
+            ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no,
+            types=typed, functions=functions,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -155,8 +181,12 @@ class Texts:
             columns["set"] = self.sets
         if self.languages is not None:
             columns["language"] = pl.Series(self.languages.tolist(), dtype=pl.String)
+        if self.functions is not None:
+            columns["function"] = pl.Series(self.functions.tolist(), dtype=pl.String)
         if self.yes is not None and self.no is not None:
             columns |= {"yes": self.yes, "no": self.no}
+        for name, truth in self.types.items():
+            columns[TYPED + name] = pl.Series(truth).replace(-1, None).cast(pl.Boolean)
         return pl.DataFrame(columns)
 
     def __repr__(self) -> str:

@@ -2,8 +2,8 @@
 
 It is aiohttp with what an audit needs around it: no cookies, no redirects of its own accord, no
 compression (asked for as *identity*, and bounded before it is decoded where a server compresses
-all the same), bounds on the size and on the whole time of a reply, a proxy never for this
-machine.
+all the same), bounds on the size and on the whole time of a reply, a bound on the interim replies
+(``100 Continue``) before it, a proxy never for this machine.
 
 **A reply belongs to its question.** HTTP/1.1 tells which reply belongs to which question by their
 order on the connection alone: one surplus reply, and every later answer on that connection goes
@@ -19,8 +19,9 @@ import signal
 import threading
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -36,6 +37,8 @@ MAX_BODY = 16 * 1024 * 1024
 """The most bytes of a reply, unless a caller says otherwise."""
 
 _POLL_SECONDS = 0.1
+_MOST_INTERIM = 16
+"""Replies of status 100 to 199 before the one that counts; aiohttp takes any number."""
 
 _T = TypeVar("_T")
 
@@ -184,6 +187,8 @@ class Client:
             trust_env=False,
             skip_auto_headers=("Accept",),
         )
+        assert session.connector is not None
+        session.connector._factory = partial(_handler, asyncio.get_running_loop())
         # It would ask a second time by itself, unseen and uncounted.
         session._retry_connection = False
         return session
@@ -200,15 +205,16 @@ class Client:
         import aiohttp
 
         try:
-            async with (
-                self._session(streaming=True) as session,
-                session.get(
+            async with AsyncExitStack() as stack:
+                session = await stack.enter_async_context(self._session(streaming=True))
+                request = session.get(
                     self._address,
                     headers={**self._closing, **headers},
                     allow_redirects=False,
                     proxy=self._proxy,
-                ) as response,
-            ):
+                )
+                async with asyncio.timeout(self._timeout):  # of the headers; then, of each block
+                    response = await stack.enter_async_context(request)
                 yield response
         except TimeoutError:
             raise RequestError(f"nothing came for {self._timeout:g} s") from None
@@ -240,6 +246,28 @@ class Client:
         for session in (*self._left, self._open):
             if session is not None:
                 await session.close()
+
+
+def _handler(loop: asyncio.AbstractEventLoop) -> Any:
+    """Return aiohttp's reader of a connection, with a bound on the interim replies to a request."""
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.http_exceptions import HttpProcessingError
+
+    handler: Any = ResponseHandler(loop=loop)
+    take, interim = handler.feed_data, 0
+
+    def take_some(message: Any, *size: int) -> None:
+        nonlocal interim
+        interim = interim + 1 if 100 <= message[0].code < 200 else 0
+        if interim <= _MOST_INTERIM:
+            take(message, *size)
+        elif interim == _MOST_INTERIM + 1:
+            handler.abort()
+            fault = f"more than {_MOST_INTERIM} interim replies (status 100 to 199)"
+            handler.set_exception(HttpProcessingError(code=message[0].code, message=fault))
+
+    handler.feed_data = take_some
+    return handler
 
 
 def _decoded(body: bytes, encoding: str, largest: int) -> bytes:

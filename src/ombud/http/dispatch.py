@@ -7,14 +7,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, Protocol
 
 from ombud.errors import AuditedSystemError
 from ombud.http.client import MAX_BODY, Client, Reply, RequestError, new_loop, wait_in_thread
-from ombud.http.pace import RateLimit, RunSettings, backoff, retry_after
+from ombud.http.pace import RateLimit, RunSettings, backoff, retry_after, tokens_in
 from ombud.http.store import AnswerStore, Call, Key
 
 IN_FLIGHT = "in flight when an earlier run was killed; whether it was answered is unknown"
@@ -58,10 +57,17 @@ class Backlog:
             open_call = call.answered is None
             if open_call:
                 uncertain.add(key)
-            if (open_call and in_flight == "ask") or (not open_call and call.outcome == "error"):
+            later = not open_call and call.outcome in ASK_LATER
+            if later or (open_call and in_flight == "ask"):
                 questions.append(Question(key, payload, call.attempt + 1))
         return cls(calls, tuple(questions), frozenset(uncertain))
 
+
+ASK_LATER = frozenset({"error", "malformed"})
+"""Words for replies of which a later run asks again: none, and one that is cut off or no JSON."""
+
+REJECTED = "rejected"
+"""The word for a question that the service will never answer, so that no run asks it again."""
 
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses after which the same question may be answered."""
@@ -77,7 +83,7 @@ class RunStoppedError(AuditedSystemError):
 class ReplyStatus:
     """What a reply to one question means for the run."""
 
-    outcome: str  # a word that is stored; ``error`` means that a later run asks again
+    outcome: str  # a word that is stored; with those of `ASK_LATER` a later run asks again
     reason: str = ""  # why it is no answer, in words
     again: bool = False  # whether the question is worth another try at once
     stop: str = ""  # why there is no point in asking anything else; empty when there is
@@ -224,6 +230,8 @@ class Dispatcher:
         self._queue: Iterator[Question] = iter(questions)
         self._largest = largest
         self._failures_in_a_row = 0
+        self._refused_in_a_row = 0
+        self._was_answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commits: CommitQueue | None = None
 
@@ -235,7 +243,7 @@ class Dispatcher:
     @property
     def answered(self) -> int:
         """Questions whose answer is on disk, errors not included."""
-        return sum(call.outcome != "error" for call in self.calls.values())
+        return sum(call.outcome not in ASK_LATER for call in self.calls.values())
 
     def run(self, progress: Callable[[int, int, str], None] | None = None) -> None:
         """Ask everything; returns when all is answered or the run was stopped.
@@ -253,8 +261,11 @@ class Dispatcher:
 
         wait_in_thread(self._run_to_end, self._interrupt, tick)
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, before: int = 0, total: int | None = None) -> None:
         """Raise what ended the run early, if anything did.
+
+        `before` is how many questions an earlier part of the run has answered, and `total` those
+        of all parts.
 
         Raises
         ------
@@ -267,7 +278,8 @@ class Dispatcher:
             return
         lost = f" {self.lost:,} replies could not be written." if self.lost else ""
         message = (
-            f"{name} stopped: {self.stopped}. {self.answered:,} of {self.total:,} questions of "
+            f"{name} stopped: {self.stopped}. {before + self.answered:,} of "
+            f"{self.total if total is None else total:,} questions of "
             f"this run were answered and are kept in {self._store.path}.{lost} "
             "Run it again to go on from there"
         )
@@ -294,7 +306,8 @@ class Dispatcher:
         s = self._settings
         self._loop = asyncio.get_running_loop()
         self._halt = asyncio.Event()
-        self._limit = RateLimit(s.per_second, s.per_minute, time.monotonic)
+        pace = (s.per_second, s.per_minute, time.monotonic, s.tokens_per_minute)
+        self._limit = RateLimit(*pace)
         if self.interrupted:
             self._stop("interrupted")
         headers = {"Content-Type": "application/json", **self._endpoint.headers()}
@@ -369,6 +382,7 @@ class Dispatcher:
                 for question in batch:
                     question.attempt += 1
                 now = await self._sent(batch, commits)
+            self._limit.spend(tokens_in(len(body)))
             replies, verdicts = await self._try(batch, body, client)
             if len(batch) > 1 and replies[0] is not None and _spoilt(replies[0], verdicts):
                 # One of them may have spoilt the request: each gets its own.
@@ -386,6 +400,7 @@ class Dispatcher:
                 verdicts = [self._error(reason)] * len(batch)
             elif not verdict.again:
                 self._failures_in_a_row = 0
+                self._count_refusal(verdicts)
             commits.answered(_calls(batch, now, replies, verdicts))
             if verdicts[0].stop:
                 self._stop(verdicts[0].stop)
@@ -396,6 +411,17 @@ class Dispatcher:
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= self._settings.give_up_after:
             self._stop(f"{self._failures_in_a_row} questions failed in a row, the last: {reason}")
+
+    def _count_refusal(self, verdicts: Sequence[ReplyStatus]) -> None:
+        if any(verdict.outcome not in ASK_LATER | {REJECTED} for verdict in verdicts):
+            self._refused_in_a_row, self._was_answered = 0, True
+            return
+        if self._was_answered and verdicts[0].outcome == REJECTED:
+            return  # the service takes other texts, so it is this one that it does not take
+        self._refused_in_a_row += 1
+        if self._refused_in_a_row >= self._settings.give_up_after:
+            last = f"the last: {verdicts[0].reason}"
+            self._stop(f"{self._refused_in_a_row} replies in a row were of no use, {last}")
 
     def _hold(self, reply: Reply | None, reason: str) -> str:
         """Hold all questions back as long as the service asks for; say so when that is too long."""
@@ -416,9 +442,13 @@ class Dispatcher:
         shown = self._endpoint.redact(whole.body)
         bodies = [shown] * len(batch)
         if len(batch) > 1 and whole.status == 200:
-            # Failing that, each text keeps the whole reply, which no parser takes for its own.
-            with suppress(Exception):  # a plugin's may fail in any way
+            try:
                 bodies = self._endpoint.split(shown, len(batch))
+            except Exception as fault:  # a plugin's may fail in any way
+                reason = f"the reply to {len(batch)} questions cannot be divided: {fault}"
+                spoilt = ReplyStatus("malformed", " ".join(reason.split())[:_REASON_LENGTH])
+                reply = Reply(whole.status, shown, whole.retry_after)
+                return [reply] * len(batch), [spoilt] * len(batch)
         judge, status, wait = self._endpoint.judge, whole.status, whole.retry_after
         pairs = list(zip(bodies, batch, strict=True))
         replies: list[Reply | None] = [Reply(status, one, wait) for one, _ in pairs]
@@ -433,7 +463,8 @@ class Dispatcher:
 
 
 def _spoilt(reply: Reply, verdicts: Sequence[ReplyStatus]) -> bool:
-    return 400 <= reply.status < 500 and not (verdicts[0].again or verdicts[0].stop)
+    refused = 400 <= reply.status < 500 or verdicts[0].outcome == "malformed"
+    return refused and not (verdicts[0].again or verdicts[0].stop)
 
 
 def _calls(

@@ -23,6 +23,9 @@ class RunSettings:
         Requests under way at a time.
     per_second, per_minute
         The most requests started in that time; None for no limit.
+    tokens_per_minute
+        The most tokens sent in that time, where a service counts those too; a token is counted as
+        three bytes, which is on the safe side for most languages.
     timeout
         Seconds until a request counts as unanswered, however slowly its reply drips in.
     retries
@@ -33,8 +36,8 @@ class RunSettings:
     longest_wait
         A Retry-After over this many seconds stops the run: a quota is used up.
     give_up_after
-        The run stops when so many questions in a row failed with all their retries: the service
-        is down.
+        The run stops when so many questions in a row failed with all their retries (the service
+        is down), or were all turned away (it refuses a parameter).
     repeats
         How often each text is asked about: more than once for systems that answer by chance.
     batch
@@ -55,6 +58,7 @@ class RunSettings:
     concurrency: int = 8
     per_second: float | None = None
     per_minute: float | None = None
+    tokens_per_minute: float | None = None
     timeout: float = 30.0
     retries: int = 5
     backoff: float = 0.5
@@ -72,7 +76,7 @@ class RunSettings:
         faults = [
             f"{k} is {getattr(self, k)}" for k, low in whole.items() if getattr(self, k) < low
         ]
-        limits = ("per_second", "per_minute", "timeout")
+        limits = ("per_second", "per_minute", "tokens_per_minute", "timeout")
         waits = ("backoff", "longest_backoff", "longest_wait", "max_cost")
         given = {k: v for k in (*limits, *waits) if (v := getattr(self, k)) is not None}
         faults += [f"{k} is {v}" for k, v in given.items() if v < 0 or (v == 0 and k in limits)]
@@ -87,16 +91,22 @@ class RateLimit:
     """Spreads requests evenly, below so many a second and so many a minute.
 
     Each request takes the next free slot; slots stand ``1 / rate`` apart, where the rate is the
-    lower of the two limits. There are no bursts, so no window of any service is ever overrun.
+    lower of the two limits, and further apart after a request of many tokens. There are no bursts,
+    so no window of any service is ever overrun.
 
     None is no limit; `clock` gives seconds that only grow.
     """
 
     def __init__(
-        self, per_second: float | None, per_minute: float | None, clock: Callable[[], float]
+        self,
+        per_second: float | None,
+        per_minute: float | None,
+        clock: Callable[[], float],
+        tokens_per_minute: float | None = None,
     ) -> None:
         rates = [r for r in (per_second, per_minute and per_minute / 60) if r]
         self.interval = 1 / min(rates) if rates else 0.0
+        self._per_token = 60 / tokens_per_minute if tokens_per_minute else 0.0
         self._clock = clock
         self._next = clock()
 
@@ -107,9 +117,18 @@ class RateLimit:
         self._next = slot + self.interval
         return slot - now
 
+    def spend(self, tokens: float) -> None:
+        """Move the next slot away by as much as the tokens of a request take beyond its slot."""
+        self._next += max(0.0, tokens * self._per_token - self.interval)
+
     def pause(self, seconds: float) -> None:
         """Give no slot for some seconds: the service asked for it."""
         self._next = max(self._next, self._clock() + seconds)
+
+
+def tokens_in(size: int) -> float:
+    """Return about how many tokens so many bytes are, rather too many than too few."""
+    return size / 3
 
 
 def backoff(attempt: int, seed: int, key: str, base: float, cap: float) -> float:

@@ -36,7 +36,7 @@ from ombud.link.resolution import (
     write_people,
 )
 from ombud.link.store import KINDS_OF_ISBN, LinkTables, RatingSet, Store, kinds_of_isbn
-from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
+from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping, single_values
 
 
 def _ids_to_items(tables: LinkTables, known: RatingSet, kinds: Sequence[int]) -> pl.DataFrame:
@@ -204,6 +204,9 @@ class LinkOptions:
         Whether accents are taken off names before they are compared.
     fuzzy
         None, or the probability from which splink's matches of similar names count.
+    published
+        Whether any contradiction makes an item ambiguous, as in the published study: assertions
+        of different dates contradict, and names count beside ids.
     """
 
     attribute: str = "gender"
@@ -217,6 +220,26 @@ class LinkOptions:
     flag_authors: int = 5
     fold_marks: bool = False
     fuzzy: float | None = None
+    published: bool = False
+
+
+_WHOLE_FOLDERS = frozenset({"author-lists", "bookcrossing", "goodbooks", "bookdata"})
+"""Formats of several files, whose reader takes the folder; of others a folder is all its files."""
+
+
+def _files(name: str, path: str | Path) -> list[tuple[str, str | Path]]:
+    """Return the files that an input stands for: a file, a folder, or a pattern such as ``*.mrc``.
+
+    What is not there stays, for the message that says so.
+    """
+    whole = Path(path)
+    if whole.is_dir() and name not in _WHOLE_FOLDERS:
+        found = sorted(f for f in whole.iterdir() if f.is_file() and not f.name.startswith("."))
+    elif not whole.exists() and set("*?[") & set(whole.name):
+        found = sorted(whole.parent.glob(whole.name))
+    else:
+        return [(name, path)]
+    return [(name, file) for file in found] or [(name, path)]
 
 
 def build_links(
@@ -237,7 +260,8 @@ def build_links(
     Parameters
     ----------
     inputs
-        Pairs of a format (see `ombud.link.READERS`) and a path.
+        Pairs of a format (see `ombud.link.READERS`) and a path: a file, a folder of such files, or
+        a pattern such as ``BooksAll.*.mrc.gz``.
     to
         The folder to write.
     options
@@ -256,6 +280,7 @@ def build_links(
     asked = replace(asked, reader=replace(asked.reader, attribute=asked.attribute))
     target = Path(to)
     remove_leftovers(target)
+    inputs = [file for name, path in inputs for file in _files(name, path)]
     _check(inputs, target, overwrite, asked)
     tell = progress or (lambda done, total, note: None)
     write_folder(target, lambda part: _build(inputs, part, asked, tell))
@@ -326,8 +351,9 @@ def _build(
     for source, count in count_reversed(tables, asked.attribute).items():
         problems.add(source, reason, count=count)
     items = resolve_items(
-        tables, mapping, asked.attribute, flag_authors=asked.flag_authors, creators=asked.creators
-    )
+        tables, mapping, asked.attribute, flag_authors=asked.flag_authors,
+        creators=asked.creators, published=asked.published,
+    )  # fmt: skip
     if not first_only:
         shares = creator_shares(tables, asked.attribute, asked.creators)
         write_parquet(part / "item_creators.parquet", shares)
@@ -419,7 +445,8 @@ def _mapping_used(tables: LinkTables, mapping: IdentityMapping, attribute: str) 
     """Return each term that sources used, its code, how often, and whether the file knows it."""
     said = tables.scan("assertions").filter(pl.col("attribute") == attribute)
     counts = (
-        said.with_columns(value=normalised_terms(pl.col("value")))
+        single_values(said)
+        .with_columns(value=normalised_terms(pl.col("value")))
         .group_by("attribute", "vocabulary", "value")
         .agg(n=pl.len())
         .collect()

@@ -22,6 +22,8 @@ _ISBN = re.compile(
     rf"|[0-9]{{13}}(?![0-9])"
     rf"|(?:[0-9]{_GAP}){{9}}[0-9Xx](?![0-9Xx]))"
 )
+# A letter O that was typed, or read by a scanner, in the place of a zero.
+_LETTER_O = re.compile(r"(?<![A-Za-z])[Oo](?=[ -]?\d)|(?<=\d)[Oo](?=[ -]?[\dX])")
 _NOT_DIGIT = re.compile(r"[^0-9X]")
 _SET = re.compile(r"\bset\b", re.IGNORECASE)
 _PLAIN = r"^(?:[0-9]{9}[0-9X]|97[89][0-9]{10})$"
@@ -97,13 +99,17 @@ def extract_isbns(texts: pl.Series) -> pl.DataFrame:
     """
     numbered = pl.DataFrame({"text": texts.cast(pl.String)}).with_row_index("row")
     tight = pl.col("text").str.replace_all(r"[ \-]", "").str.to_uppercase()
-    numbered = numbered.drop_nulls().with_columns(tight=tight)
+    # Digits of other widths, and marks that combine with digits, are digits.
+    plain_text = pl.col("text").str.normalize("NFKC").str.replace_all(r"\p{Mn}+", "")
+    numbered = numbered.drop_nulls().with_columns(text=plain_text)
+    numbered = numbered.with_columns(tight=tight)
     plain = numbered.filter(pl.col("tight").str.contains(_PLAIN))
     rest = numbered.filter(~pl.col("tight").str.contains(_PLAIN))
     rows: list[int] = plain["row"].to_list()
     clean: list[str] = plain["tight"].to_list()
     sets: list[bool] = [False] * len(rows)
     for row, text in zip(rest["row"], rest["text"], strict=True):
+        text = _LETTER_O.sub("0", text)
         matches = list(_ISBN.finditer(text))
         for place, match in enumerate(matches):
             end = matches[place + 1].start() if place + 1 < len(matches) else len(text)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ombud.errors import DataError
+from ombud.files import read_plain
 from ombud.link.clusters import NO_ISBN, Clusters, cluster_blocks, splitting_isbns
 from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.store import LinkTables, kinds_of_isbn
@@ -30,7 +31,7 @@ def read_exclusions(path: str | Path | None) -> NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
     file = Path(path)
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_plain(file).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(file.name, [f"it cannot be read as a list of ISBNs: {error}"]) from None
     texts = [(n, line.partition("#")[0].strip()) for n, line in enumerate(lines, 1)]

@@ -3,7 +3,7 @@
 Two names meet when they share a *key*. A key has no punctuation and no case, Unicode form NFKC,
 single spaces, no life dates and no explanation in brackets. "Last, First" gives both orders (in
 "Mao, Zedong" the direct order is the one with the comma taken out); a name without a comma gives
-itself alone.
+itself alone. Initials count as written apart and as one word; titles before a name do not count.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from ombud.errors import DataError
+from ombud.files import read_plain
 
 _YEAR = r"\d{3,4}\??"
 _ABOUT = r"(?:(?:b|d|ca|c|fl|active|born|died|approximately|circa|geb|gest)\b\.?\s*)"
@@ -27,6 +28,7 @@ _DATES = (
 )
 # What the Library of Congress adds to old names.
 _REMARK = r"\[?\b(?:from old catalog|supposed author)\b\]?|\[?\bpseud\b\.?\]?"
+_BEFORE = r"^(?:(?:dr|prof|professor|sir|dame|mrs|mr|ms|miss|rev)\.? +)+"
 _SUFFIX = r",\s*(jr|sr|ii|iii|iv)\s*$"
 _TITLE = r",\s*(?:m d|md|ph d|phd|esq|dr|prof|sir|dame|mrs|mr|ms|lady|lord|rev)\s*$"
 
@@ -42,6 +44,7 @@ def name_keys(names: pl.Expr, *, fold_marks: bool = False) -> pl.Expr:
     different names too.
     """
     text = names.str.normalize("NFKD" if fold_marks else "NFKC").str.to_lowercase()
+    text = text.str.replace_all("ß", "ss", literal=True)
     if fold_marks:
         text = text.str.replace_all(r"\p{M}+", "")
     text = text.str.replace_all(r"\([^()]*\)", " ").str.replace_all(_DATES, " ")
@@ -49,15 +52,24 @@ def name_keys(names: pl.Expr, *, fold_marks: bool = False) -> pl.Expr:
     text = text.str.replace_all("['\u2018\u2019\u02b9-\u02bf`]", "")
     text = _spaced(text.str.replace_all(r"[^\p{L}\p{M}\p{N},]+", " "))
     text = text.str.replace_all(r"^[ ,]+|[ ,]+$", "").str.replace(_TITLE, "")
+    text = text.str.replace(_BEFORE, "")
     suffix = text.str.extract(_SUFFIX, 1).fill_null("")
     text = text.str.replace(_SUFFIX, "")
     head = text.str.extract(r"^([^,]*)", 1).fill_null("")
     rest = text.str.extract(r",(.*)$", 1).fill_null("").str.replace_all(",", " ", literal=True)
     direct = _spaced(rest + " " + head + " " + suffix)
     inverted = _spaced(head + " " + rest + " " + suffix)
-    both = pl.concat_list(direct, inverted).list.unique(maintain_order=True)
+    ways = (direct, inverted, _initials(direct), _initials(inverted))
+    both = pl.concat_list(*ways).list.unique(maintain_order=True)
     kept: pl.Expr = both.list.eval(pl.element().filter(pl.element().str.contains(r"\p{L}|\p{N}")))
     return kept
+
+
+def _initials(text: pl.Expr) -> pl.Expr:
+    """Return names with initials in one word: "j r r tolkien" as "jrr tolkien"."""
+    first = text.str.replace_all(r"\b(\p{L}) (\p{L})\b", "$1\u00b7$2")
+    more = first.str.replace_all(r"(\u00b7\p{L}) (\p{L})\b", "$1\u00b7$2")
+    return more.str.replace_all("\u00b7", "", literal=True)
 
 
 def name_variants(name: str, *, fold_marks: bool = False) -> list[str]:
@@ -67,8 +79,8 @@ def name_variants(name: str, *, fold_marks: bool = False) -> list[str]:
     --------
     >>> name_variants("Orwell, George, 1903-1950.")
     ['george orwell', 'orwell george']
-    >>> name_variants("J.K. Rowling"), name_variants("Rowling, J. K.")[0]
-    (['j k rowling'], 'j k rowling')
+    >>> name_variants("J.K. Rowling"), name_variants("JK Rowling")
+    (['j k rowling', 'jk rowling'], ['jk rowling'])
     """
     frame = pl.DataFrame({"name": [name]})
     keys: list[str] = (
@@ -102,7 +114,7 @@ def placeholders(more: str | Path | None = None) -> frozenset[str]:
         return _shipped()
     path = Path(more)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(path.name, [f"it cannot be read as a list of names: {error}"]) from None
     return _shipped() | frozenset(_words(text))

@@ -22,7 +22,7 @@ import polars as pl
 
 from ombud.link.names import is_placeholder, name_keys
 from ombud.link.store import LinkTables
-from ombud.link.vocabulary import IdentityMapping
+from ombud.link.vocabulary import IdentityMapping, single_values
 
 OUTCOMES = ("no_book", "no_author", "no_authority", "unknown", "ambiguous", "known")
 """The six outcomes."""
@@ -106,15 +106,16 @@ def count_reversed(tables: LinkTables, attribute: str) -> dict[str, int]:
 
 
 def _codes_of_authorities(
-    tables: LinkTables, mapping: IdentityMapping, attribute: str
+    tables: LinkTables, mapping: IdentityMapping, attribute: str, dated: bool
 ) -> pl.DataFrame:
-    """Return what each record asserts in the end.
+    """Return what each record asserts in the end; unless `dated`, whatever its dates.
 
     The columns are `authority`, `code`, `start`, `end`, `inferred` and `changed`.
     """
-    said = tables.scan("assertions").filter(pl.col("attribute") == attribute).collect()
-    dated = pl.when(~_REVERSED).then(_years("start", "end"))
-    said = mapping.codes(said).with_columns(dated).drop_nulls("code")
+    own = tables.scan("assertions").filter(pl.col("attribute") == attribute)
+    said = single_values(own).collect()
+    years = pl.when(~_REVERSED & dated).then(_years("start", "end"))
+    said = mapping.codes(said).with_columns(years).drop_nulls("code")
     said = said.with_columns(changed=pl.lit(False)).sort("authority", maintain_order=True)
     settled = _settled(said, "authority")
     columns = ["authority", "code", "start", "end", "inferred", "changed"]
@@ -223,14 +224,19 @@ def resolve_items(
     *,
     flag_authors: int,
     creators: str = "first",
+    published: bool = False,
 ) -> pl.DataFrame:
     """Return one row a cluster: its item, identity, outcome, and how it came about.
 
     With ``creators="any"`` all creators count, each resolved by itself: one identity among those
     that are known is the item's. Several leave it *ambiguous* here, with `mixed_creators`; the
     table of creators counts the item for each of them. Otherwise first creators count.
+
+    An item whose records give the id of an authority record uses that record alone; by name, all
+    records are pooled. As `published`, an id is one more way to a record, and dates of assertions
+    settle nothing: any contradiction makes an item ambiguous.
     """
-    codes = _codes_of_authorities(tables, mapping, attribute)
+    codes = _codes_of_authorities(tables, mapping, attribute, not published)
     tables.write("authority_codes", codes)
     everybody = tables.scan("cluster_people")
     first = everybody.filter(pl.col("position") == 0).select("cluster", "person").unique()
@@ -256,6 +262,9 @@ def resolve_items(
     )
     there = named(members).select("cluster", somebody=pl.lit(True)).unique()
     linked = members.join(tables.scan("matches"), on="person")
+    if not published:
+        by_id = pl.col("via") == "id"
+        linked = linked.filter(by_id | ~by_id.any().over("cluster"))
     sources = tables.scan("authorities").select("authority", "source")
     records = linked.select("cluster", "authority", "via").unique().join(sources, on="authority")
     same = records.group_by("cluster", "source").agg(n=pl.col("authority").n_unique())

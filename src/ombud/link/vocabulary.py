@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from ombud.errors import DataError
+from ombud.files import read_plain
 
 NO_ASSERTION = "-"
 """The code of terms that assert nothing, such as *unknown*."""
@@ -72,6 +73,12 @@ class IdentityMapping:
         ).drop(found)
 
 
+def single_values(assertions: pl.LazyFrame) -> pl.LazyFrame:
+    """Return assertions of one value each: a cell such as "male; female" asserts both."""
+    values = pl.col("value").str.split(";").list.eval(pl.element().str.strip_chars())
+    return assertions.with_columns(values).explode("value")
+
+
 def normalised_terms(values: pl.Expr) -> pl.Expr:
     """Return terms as the mapping file has them: lower case, no address, no stop at the end."""
     text = values.str.normalize("NFKC").str.to_lowercase().str.strip_chars()
@@ -96,7 +103,7 @@ def read_mapping(path: str | Path | None = None) -> IdentityMapping:
         return IdentityMapping(version, terms)
     own = Path(path)
     try:
-        text = own.read_text(encoding="utf-8")
+        text = read_plain(own).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(own.name, [f"it cannot be read as a mapping: {error}"]) from None
     more_version, more = _parsed(text, own.name)

@@ -113,6 +113,9 @@ class Rows:
         """Return why there is no number for a label; None if there is one."""
         if self.undefined:
             return "lists-too-short", self.undefined
+        details = self.details.get(label, self.details.get("", {}))
+        if details.get("lacks_decisions"):
+            return "no-decisions", str(details["undefined"])
         unlabeled = self.details.get(label, {}).get("undefined")
         return ("no-labels", str(unlabeled)) if unlabeled else None
 

@@ -26,7 +26,14 @@ from ombud.metrics.denominators import (
     share_of_items,
     users_without_labels,
 )
-from ombud.metrics.engine.label_uncertainty import DRAWN, LABEL_ERRORS, over_label_draws
+from ombud.metrics.engine.label_uncertainty import (
+    DRAWN,
+    LABEL_ERRORS,
+    TERCILES,
+    error_cells,
+    over_label_draws,
+    terciles,
+)
 from ombud.metrics.history import count_items, history_matrix, places, table_width
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate, TippingPoint
@@ -334,23 +341,80 @@ def _measure(
         if asked.unknown == "exclude":
             shares = np.where(labels.some_no, shares, np.nan)
     context: dict[str, NDArray[np.float64]] = {}
+    if labels.errors is not None:
+        context, told = _by_exposure(labels, matrices, data, ids, part)
     if part == "gap":
-        context = {"lists": sides["history"] + shares, "history": sides["history"]}
+        context |= {"lists": sides["history"] + shares, "history": sides["history"]}
         if labels.errors is None and not all((share == 1).all() for share in known.values()):
             context |= {f"labeled_{_WORDS[side]}": share for side, share in known.items()}
     noted = asked.notes(tallies, labels.names)
+    details: Mapping[str, Mapping[str, Any]] = noted.details
+    if labels.errors is not None:
+        details = {n: {**details.get(n, {}), **told[k]} for k, n in enumerate(labels.names)}
     return Rows(
         unit="user",
         ids=ids,
         columns={"value": np.asarray(shares)},
         labels=labels.names,
         exclusions=(*exclusions, *noted.exclusions),
-        details=noted.details,
+        details=details,
         shared=shared,
         tallies=tallies,
         context=context,
         events=np.abs(shares) > _ROUNDING if part == "gap" else None,
     )
+
+
+def _by_exposure(
+    labels: Labels,
+    matrices: Mapping[str, sparse.csr_array],
+    data: Dataset,
+    ids: NDArray[Any],
+    part: str,
+) -> tuple[dict[str, NDArray[np.float64]], list[dict[str, Any]]]:
+    """Return what each third of the items, by exposure, adds to shares; and the errors in it.
+
+    The columns are, for each user and label, the share of items in a third that the system said
+    yes to, and that it said anything of: in lists minus in histories, for a gap. They are followed
+    by the errors for each label, by third and by group of users.
+    """
+    assert labels.errors is not None
+    said = labels.errors.said
+    shown = matrices.get("list", next(iter(matrices.values())))
+    count = np.asarray(shown.astype(np.bool_).sum(axis=0), dtype=np.float64).ravel()[: len(said)]
+    third = terciles(count)
+    cells = {name: third == k for k, name in enumerate(TERCILES)}
+    columns: dict[str, NDArray[np.float64]] = {}
+    for side, matrix in matrices.items():
+        sign = -1.0 if part == "gap" and side == "history" else 1.0
+        known = np.zeros((matrix.shape[1], said.shape[1]))
+        known[: len(said)] = said >= 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for k in range(3):
+                inside = known.copy()
+                inside[: len(said)] *= cells[TERCILES[k]][:, None]
+                inside[len(said) :] = 0
+                yes = inside.copy()
+                yes[: len(said)] *= said > 0
+                total = matrix @ known
+                for word, table in (("said", yes), ("items", inside)):
+                    share = sign * (matrix @ table) / total
+                    name = f"{word}_{k}"
+                    columns[name] = columns[name] + share if name in columns else share
+    errors = error_cells(labels, cells)
+    groups: dict[str, NDArray[np.bool_]] = {}
+    if data.users is not None:
+        members = data.users.aligned(ids)
+        for g, name in enumerate(data.users.names):
+            groups[name] = (
+                np.asarray(shown[members[:, g]].astype(np.bool_).sum(axis=0)).ravel()[: len(said)]
+                > 0
+            )
+    by_group = error_cells(labels, groups)
+    return columns, [
+        {"label_errors": one} | ({"label_errors_by_group": other} if other else {})
+        for one, other in zip(errors, by_group, strict=True)
+    ]
 
 
 _WORDS = {"list": "recommended", "history": "history"}

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError
-from ombud.probes.swaps import ProbeResult, ask, flip_estimates, shift_estimates
-from ombud.stats import Estimate, proportion
+from ombud.probes.swaps import ProbeResult, ask
+from ombud.stats import Estimate
+from ombud.stats.paired import mcnemar
+from ombud.stats.proportions import clustered_proportion
 from ombud.systems.base import Moderator
 
 _GENDERS = ("male", "female", "neutral")
@@ -79,9 +81,10 @@ def winogender_probe(
 
     A triplet fails when its three decisions are not equal. Also: flips and score shifts for each
     pair of genders, failures by the share of women in the occupation, and the correlation of
-    decision and of score with gender (female 1, male 0; neutral sentences left out). Intervals are
-    exact, or t intervals of paired differences; unit: the triplet. Triplets of one occupation are
-    alike, so intervals are rather too narrow. A correlation is undefined when nothing varies.
+    decision and of score with gender (female 1, male 0; neutral sentences are not used). Unit: the
+    triplet. Triplets of one occupation are alike, so all intervals count occupations: exact ones
+    for clustered units (`clustered_proportion`), t intervals of sums by occupation, and for the
+    correlation a jackknife over occupations. A correlation is undefined when nothing varies.
     """
     triplets = len(sentences.sentences)
     flags, scores = ask(moderator, [str(text) for text in sentences.sentences.ravel()])
@@ -92,52 +95,63 @@ def winogender_probe(
         "unit": "triplet",
         "level": level,
     }
-    whole = ~np.isnan(table).any(axis=1)
-    fails = whole & (np.nan_to_num(table).min(axis=1) != np.nan_to_num(table).max(axis=1))
-    flagged = int(np.nansum(table))
+    jobs = np.unique(np.array(sentences.occupation), return_inverse=True)[1]
+    whole: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=1))
+    fails: NDArray[np.bool_] = np.asarray(
+        whole & (np.nan_to_num(table).min(axis=1) != np.nan_to_num(table).max(axis=1))
+    )
+
+    def share(events: NDArray[np.bool_], units: NDArray[np.bool_], **fields: Any) -> Estimate:
+        n_c = np.bincount(jobs[units])
+        e_c = np.bincount(jobs[units], events[units])
+        details = {"fails": int(events[units].sum()), "occupations": int((n_c > 0).sum())}
+        details |= fields.pop("details", {})
+        return clustered_proportion(e_c, n_c, details=details, **about | fields)
+
     estimates = [
-        proportion(
-            int(fails.sum()),
-            int(whole.sum()),
+        share(
+            fails,
+            whole,
             metric="triplets not decided alike",
-            method="exact",
             key="winogender/fails",
-            details={"fails": int(fails.sum()), "sentences flagged": flagged},
-            **about,
+            details={"sentences flagged": int(np.nansum(table))},
         )
     ]
-    everything = np.ones(triplets, dtype=bool)
     for one, two in ((0, 1), (0, 2), (1, 2)):
-        pair = about | {"group": _GENDERS[two], "against": _GENDERS[one]}
+        pair = {"group": _GENDERS[two], "against": _GENDERS[one]}
         names = f"{_GENDERS[one]}-{_GENDERS[two]}"
-        flips = flip_estimates(table[:, one], table[:, two], everything, **pair)[0]
-        shift = shift_estimates(points[:, one], points[:, two], everything, **pair)[0]
+        both = ~np.isnan(table[:, one]) & ~np.isnan(table[:, two])
+        flips = both & np.not_equal(table[:, one], table[:, two])
+        up = int((flips & (table[:, two] == 1)).sum())
+        total = int(flips.sum())
+        counts: dict[str, float] = {"flips": total, "to flagged": up, "to allowed": total - up}
+        counts["mcnemar mid-p"] = float(mcnemar(up, total - up))
         estimates.append(
-            flips.replace(key=f"winogender/flips-{names}", metric="decisions flipped, of triplets")
+            share(
+                flips,
+                both,
+                metric="decisions flipped, of triplets",
+                key=f"winogender/flips-{names}",
+                details=counts,
+                **pair,
+            )
         )
-        estimates.append(shift.replace(key=f"winogender/shift-{names}"))
+        gap = points[:, two] - points[:, one]
+        fields = about | pair | {"key": f"winogender/shift-{names}", "metric": "score shift"}
+        estimates.append(_mean_by_cluster(gap, jobs, fields))
     for low, high in _BANDS:
         here = whole & (sentences.female_share >= low) & (sentences.female_share < high)
         words = f"{low:g} to {min(high, 100):g}% women"
-        estimates.append(
-            proportion(
-                int(fails[here].sum()),
-                int(here.sum()),
-                metric="triplets not decided alike",
-                method="exact",
-                key=f"winogender/fails-{low:g}",
-                group=words,
-                **about,
-            )
-        )
+        metric, key = "triplets not decided alike", f"winogender/fails-{low:g}"
+        estimates.append(share(fails, here, metric=metric, key=key, group=words))
     gender = np.repeat([0.0, 1.0], triplets)
+    twice = np.concatenate((jobs, jobs))
     for key, words, values in (
         ("decision", "decision", np.concatenate((table[:, 0], table[:, 1]))),
         ("score", "score", np.concatenate((points[:, 0], points[:, 1]))),
     ):
-        estimates.append(
-            _correlation(gender, values, f"winogender/correlation-{key}", words, about)
-        )
+        fields = about | {"key": f"winogender/correlation-{key}"}
+        estimates.append(_correlation(gender, values, twice, words, fields))
     exclusions: tuple[Exclusion, ...] = ()
     if not whole.all():
         reason = f"{moderator.name} gave no decision for one of the three"
@@ -153,29 +167,68 @@ def winogender_probe(
     return ProbeResult(tuple(estimates), rows, exclusions)
 
 
+def _mean_by_cluster(
+    values: NDArray[np.float64], clusters: NDArray[np.int64], fields: dict[str, Any]
+) -> Estimate:
+    """Return a mean with the t interval of its sums by cluster."""
+    known = ~np.isnan(values)
+    if not known.any():
+        reason = "the moderator gives no scores"
+        return Estimate.undefined(reason_code="not-measured", reason=reason, n=0, **fields)
+    y, place = values[known], np.unique(clusters[known], return_inverse=True)[1]
+    groups, n = int(place.max()) + 1, len(y)
+    mean = float(y.mean())
+    spread = float(np.sum(np.bincount(place, y - mean) ** 2))
+    if groups < 2 or not spread > 0:
+        method = "none: all occupations have the same mean, which is not certainty"
+        return Estimate(value=mean, interval=None, method=method, n=n, **fields)
+    error = np.sqrt(spread * groups / (groups - 1)) / n
+    half = float(stdtrit(groups - 1, (1 + fields["level"]) / 2)) * error
+    ends = (mean - half, mean + half)
+    return Estimate(value=mean, interval=ends, method="t, clustered", n=n, null=0.0, **fields)
+
+
 def _correlation(
     gender: NDArray[np.float64],
     values: NDArray[np.float64],
-    key: str,
+    clusters: NDArray[np.int64],
     words: str,
-    about: dict[str, Any],
+    fields: dict[str, Any],
 ) -> Estimate:
     known = ~np.isnan(values)
-    fields = about | {
-        "unit": "sentence",
-        "key": key,
-        "metric": f"correlation of {words} and gender",
-    }
+    fields = fields | {"unit": "sentence", "metric": f"correlation of {words} and gender"}
     n = int(known.sum())
-    x, y = gender[known], values[known]
+    x, y, place = gender[known], values[known], clusters[known]
     if n < 4 or y.std() == 0 or x.std() == 0:
         reason = "the moderator gives none" if n < 4 else f"every {words} is the same"
         return Estimate.undefined(
             reason_code="not-measured" if n < 4 else "no-variation", reason=reason, n=n, **fields
         )
-    r = float(np.corrcoef(x, y)[0, 1])
+    # Sums without each occupation give every leave-one-out correlation at once.
+    sums = np.array([np.bincount(place, part) for part in (np.ones(n), x, y, x * x, y * y, x * y)])
+    whole = sums.sum(axis=1, keepdims=True)
+    used = sums[0] > 0
+    r = float(_pearson(whole)[0])
+    left = _pearson((whole - sums)[:, used])
+    groups = int(used.sum())
+    if groups < 3 or np.isnan(left).any():
+        reason = "none: too few occupations vary"
+        return Estimate(value=r, interval=None, method=reason, n=n, null=0.0, **fields)
     # Fisher's transformation; capped, since two equal columns have no spread left.
-    z, half = np.arctanh(np.clip(r, -0.999999, 0.999999)), ndtri((1 + about["level"]) / 2)
-    ends = np.tanh([z - half / np.sqrt(n - 3), z + half / np.sqrt(n - 3)])
-    interval = (float(ends[0]), float(ends[1]))
-    return Estimate(value=r, interval=interval, method="Fisher z", n=n, null=0.0, **fields)
+    z = np.arctanh(np.clip(left, -0.999999, 0.999999))
+    error = float(np.sqrt((groups - 1) / groups * np.sum((z - z.mean()) ** 2)))
+    if not error > 1e-12:
+        reason = "none: every occupation shows the same, which is not certainty"
+        return Estimate(value=r, interval=None, method=reason, n=n, null=0.0, **fields)
+    half = float(stdtrit(groups - 1, (1 + fields["level"]) / 2)) * error
+    middle = float(np.arctanh(np.clip(r, -0.999999, 0.999999)))
+    interval = (float(np.tanh(middle - half)), float(np.tanh(middle + half)))
+    method = "Fisher z, jackknife over occupations"
+    return Estimate(value=r, interval=interval, method=method, n=n, null=0.0, **fields)
+
+
+def _pearson(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    n, x, y, xx, yy, xy = sums
+    with np.errstate(all="ignore"):
+        found = (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
+    return np.asarray(found)

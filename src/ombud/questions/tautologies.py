@@ -88,7 +88,7 @@ def tautologies(result: Result) -> Callable[[Estimate], bool]:
     if plan.preset == "delicate":
         groups = lists_named({"dictionary": "delicate@1"} | dict(plan.options))
     elif plan.preset == "suppression" and tagged(result):
-        own, shipped = plan.options.get("path"), plan.options.get("terms", "terms-identity@1")
+        own, shipped = plan.options.get("path"), plan.options.get("terms") or "terms-identity@2"
         groups = lists_named({"path": own} if own else {"terms": shipped})
     terms = _terms_of(groups)
     systems = {

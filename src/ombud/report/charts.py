@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from textwrap import wrap
 from typing import TypeAlias
@@ -46,6 +47,54 @@ def _rule(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 def _svg(parts: Sequence[str], width: float, height: float, label: str) -> str:
     size = f'viewBox="0 0 {width:g} {height:g}" style="max-width:{1.25 * width:g}px"'
     return f'<svg {size} role="img" aria-label="{escape(visible(label))}">{"".join(parts)}</svg>'
+
+
+Ends: TypeAlias = tuple[float, float]
+"""The lowest and the highest value of an axis."""
+
+
+class Panel(str):
+    """An SVG that can be drawn again: under another title, and on the axes of other panels.
+
+    A study shows the panels of several data sets beside each other, on shared axes.
+    """
+
+    heading: str
+    ends: tuple[Ends, ...]
+    draw: Callable[[str, tuple[Ends, ...]], str]
+
+    @classmethod
+    def of(
+        cls, title: str, ends: tuple[Ends, ...], draw: Callable[[str, tuple[Ends, ...]], str]
+    ) -> Panel:
+        """Return a panel, drawn on axes with these ends."""
+        panel = cls(draw(title, ends))
+        panel.heading, panel.ends, panel.draw = title, ends, draw
+        return panel
+
+
+def side_by_side(panels: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the panels of several data sets, in turn, each pair of the same title on shared axes.
+
+    What cannot be drawn again, such as a map, stays as it is.
+    """
+    shared: dict[str, list[Panel]] = {}
+    for one in (p for some in panels.values() for p in some if isinstance(p, Panel)):
+        shared.setdefault(one.heading, []).append(one)
+    longest = max(map(len, panels.values()), default=0)
+    drawn: list[str] = []
+    for place in range(longest):
+        for name, some in panels.items():
+            panel = some[place] if place < len(some) else None
+            if not isinstance(panel, Panel):
+                drawn += [] if panel is None else [panel]
+                continue
+            pairs = zip(*(one.ends for one in shared[panel.heading]), strict=True)
+            ends = tuple(
+                (min(low), max(high)) for low, high in (zip(*p, strict=True) for p in pairs)
+            )
+            drawn.append(panel.draw(": ".join(filter(None, (name, panel.heading))), ends))
+    return tuple(drawn)
 
 
 @dataclass(frozen=True)
@@ -138,20 +187,32 @@ def spread(
     for system, found in systems.items():
         every = [v for quantiles in found.values() for v in quantiles]
         x = Axis.over(every, null, _gutter(list(found)), _WIDTH - 20, scale)
-        bottom = _TOP + _ROW * len(found)
-        parts = [_text(0, 14, shorten(system, 44), "panel"), *x.draw(bottom, axis, null)]
-        for index, (row, (low, q1, middle, q3, high)) in enumerate(found.items()):
-            y = _TOP + _ROW * (index + 0.5)
-            half = f"{scale.number(q1)} to {scale.number(q3)}"
-            said = f"{row}: median {scale.number(middle)}, middle half {half}"
-            parts.append(_text(0, y + 4, shorten(row, _LONGEST), "row"))
-            marks = _rule(x.at(low), y, x.at(high), y, "ci") + _rule(
-                x.at(q1), y, x.at(q3), y, "half"
-            )
-            dot = f'<circle cx="{x.at(middle):.1f}" cy="{y:.1f}" r="4.5" class="dot"/>'
-            parts.append(f"<g><title>{escape(visible(said))}</title>{marks}{dot}</g>")
-        panels.append(_svg(parts, _WIDTH, bottom + _BOTTOM, f"{axis}: {system}"))
+        draw = partial(_quantiles, found=found, x=x, axis=axis, null=null)
+        panels.append(Panel.of(system, ((x.low, x.high),), draw))
     return tuple(panels)
+
+
+def _quantiles(
+    title: str,
+    ends: tuple[Ends, ...],
+    *,
+    found: Mapping[str, tuple[float, ...]],
+    x: Axis,
+    axis: str,
+    null: float | None,
+) -> str:
+    x = replace(x, low=ends[0][0], high=ends[0][1])
+    scale, bottom = x.scale, _TOP + _ROW * len(found)
+    parts = [_text(0, 14, shorten(title, 44), "panel"), *x.draw(bottom, axis, null)]
+    for index, (row, (low, q1, middle, q3, high)) in enumerate(found.items()):
+        y = _TOP + _ROW * (index + 0.5)
+        half = f"{scale.number(q1)} to {scale.number(q3)}"
+        said = f"{row}: median {scale.number(middle)}, middle half {half}"
+        parts.append(_text(0, y + 4, shorten(row, _LONGEST), "row"))
+        marks = _rule(x.at(low), y, x.at(high), y, "ci") + _rule(x.at(q1), y, x.at(q3), y, "half")
+        dot = f'<circle cx="{x.at(middle):.1f}" cy="{y:.1f}" r="4.5" class="dot"/>'
+        parts.append(f"<g><title>{escape(visible(said))}</title>{marks}{dot}</g>")
+    return _svg(parts, _WIDTH, bottom + _BOTTOM, f"{axis}: {title}")
 
 
 def strip(
@@ -277,12 +338,16 @@ _PER_LINE = 2
 
 @dataclass(frozen=True)
 class Line:
-    """A line of one series: points, and a band around it as (x, low, high)."""
+    """A line of one series: points, and a band around it as (x, low, high).
+
+    With `cloud` the points are dots without a line, many in little space.
+    """
 
     name: str
     points: Sequence[tuple[float, float]]
     band: Sequence[tuple[float, float, float]] = ()
     steps: bool = False
+    cloud: bool = False
 
 
 @dataclass(frozen=True)
@@ -307,7 +372,7 @@ def plane(
     said: str = "",
     equal: bool = False,
     nulls: tuple[float | None, float | None] = (None, None),
-) -> str:
+) -> Panel:
     """Return lines and dots on two axes, with a legend where there are several series.
 
     The title stands above; it is empty where the figure has one. Series of one name share a color.
@@ -315,6 +380,23 @@ def plane(
     what a screen reader says; default, the title. With `equal` the diagonal is drawn, on which both
     are the same; at `nulls` dashed lines cross the plane, for no difference.
     """
+
+    def draw(named: str, ends: tuple[Ends, ...]) -> str:
+        read = named if named != title else said
+        return _plane(named, marks, (x[0], *ends[0]), (y[0], *ends[1]), read, equal, nulls)
+
+    return Panel.of(title, ((x[1], x[2]), (y[1], y[2])), draw)
+
+
+def _plane(
+    title: str,
+    marks: Sequence[Line | Dot],
+    x: tuple[str, float, float],
+    y: tuple[str, float, float],
+    said: str,
+    equal: bool,
+    nulls: tuple[float | None, float | None],
+) -> str:
     names = list(dict.fromkeys(mark.name for mark in marks))[:MOST]
     shown = [mark for mark in marks if mark.name in names]
     legend = names if len(names) > 1 else []
@@ -376,21 +458,34 @@ def lanes(title: str, rows: Mapping[str, Sequence[Dot]], x: tuple[str, float, fl
 
 def stacked(
     title: str, columns: Sequence[tuple[float, Mapping[str, float]]], x: str, y: str
-) -> str:
+) -> Panel:
     """Return shares on top of each other, one column for each place on the axis.
 
     The title is for screen readers. A column has its place in percent, and shares by name; they
     add up to 1. `x` and `y` are titles of the axes.
     """
+
+    def draw(named: str, ends: tuple[Ends, ...]) -> str:
+        del ends  # all such panels go from 0 to 100%
+        return _stacked(named, columns, x, y, shown=named != title)
+
+    return Panel.of(title, (), draw)
+
+
+def _stacked(
+    title: str, columns: Sequence[tuple[float, Mapping[str, float]]], x: str, y: str, shown: bool
+) -> str:
     names = list(dict.fromkeys(name for _, shares in columns for name in shares))[:MOST]
-    top = 8.0 + 17 * math.ceil(len(names) / _PER_LINE)
+    room = 18.0 if shown else 0.0
+    top = 8.0 + room + 17 * math.ceil(len(names) / _PER_LINE)
     bottom = top + _HEIGHT - 64
     width = (_WIDTH - _LEFT - _RIGHT) / max(len(columns), 1)
 
     def at(px: float, py: float) -> tuple[float, float]:
         return _LEFT + px / 100 * (_WIDTH - _LEFT - _RIGHT), bottom - py * (bottom - top)
 
-    parts = _legend(names, 14, filled=True)
+    parts = [_text(0, 14, shorten(title, 52), "panel")] if shown else []
+    parts += _legend(names, 14 + room, filled=True)
     for place, (_, shares) in enumerate(columns):
         below = 0.0
         for number, name in enumerate(names):
@@ -495,6 +590,10 @@ def _line(line: Line, place: int, at: Place) -> Iterable[str]:
         lower = [at(px, low) for px, low, _ in reversed(line.band)]
         yield f'<path d="{_path([*upper, *lower])}Z" class="a{place} band"/>'
     points = [at(*point) for point in line.points]
+    if line.cloud:
+        path = "".join(f"M{px:.1f} {py:.1f}h0" for px, py in points)
+        yield f'<path d="{path}" class="s{place} cloud"/>'
+        return
     if line.steps:
         points = [p for a, b in zip(points, points[1:], strict=False) for p in (a, (b[0], a[1]))]
     if points:

@@ -52,11 +52,12 @@ class Context:
 
     result: Result
     names: Names
+    set: str = ""  # Its name among the data sets of a study; empty in a report of its own
 
     @classmethod
-    def of(cls, result: Result) -> Context:
-        """Return the context of a result."""
-        return cls(result, Names.of(result))
+    def of(cls, result: Result, name: str = "") -> Context:
+        """Return the context of a result, which a study may give a name."""
+        return cls(result, Names.of(result), name)
 
     @cached_property
     def _infos(self) -> dict[str, list[MetricInfo]]:

@@ -56,6 +56,9 @@ def _table(table: Table) -> str:
         width = f"p{{{0.9 / len(table.columns):.2f}\\linewidth}}"
         columns = width * len(table.columns)
     heads = _row([column.title for column in table.columns])
+    if table.heading:
+        spans = (f"\\multicolumn{{{n}}}{{c}}{{{escape_latex(t)}}}" for t, n in table.heading)
+        heads = f"{' & '.join(spans)} \\\\\n{heads}"
     rows = "".join(_row([_text(cell) for cell in row]) for row in table.rows)
     caption = f"\\caption{{{escape_latex(table.caption)}}}\\label{{tab:{table.name}}}"
     notes = "".join(f"\\par\\footnotesize {escape_latex(note)}\n" for note in table.notes)

@@ -38,8 +38,10 @@ def _inert(found: re.Match[str]) -> str:
 
 
 def _text(text: Text) -> str:
+    # Markdown takes no stars beside a space for emphasis.
     parts = (
-        f"{' ' * p.text.startswith(' ')}**{_escaped(p.text.lstrip())}**" if isinstance(p, Strong)
+        f"{' ' * p.text.startswith(' ')}**{_escaped(p.text.strip())}**{' ' * p.text.endswith(' ')}"
+        if isinstance(p, Strong)
         else _escaped(p.shown if isinstance(p, Name) else p)
         for p in text
     )  # fmt: skip
@@ -53,7 +55,8 @@ def _row(cells: Iterable[str]) -> str:
 def _cell(cell: Cell) -> str:
     small = f" ({cell.small})" if cell.small else ""
     mark = {"increase": "\u25b2 ", "decrease": "\u25bc "}.get(cell.status, "")
-    return _escaped(f"{mark}{cell.text}{small}")
+    text = _escaped(f"{mark}{cell.text}{small}")
+    return f"[{text}](<{cell.link}>)" if cell.link else text
 
 
 def _block(block: Block) -> list[str]:
@@ -67,7 +70,7 @@ def _block(block: Block) -> list[str]:
     if isinstance(block, Chart):  # its numbers are in a table
         return []
     ends = ["---:" if c.numeric else "---" for c in block.columns]
-    head = [_row(_escaped(c.title) for c in block.columns), _row(ends)]
+    head = [_row(_escaped(c.whole) for c in block.columns), _row(ends)]
     rows = [_row(map(_cell, r)) for r in block.rows]
     return [_escaped(block.caption), "", *head, *rows, "", *map(_escaped, block.notes), ""]
 
@@ -90,6 +93,7 @@ def verdict_lines(
 ) -> list[str]:
     """Return a verdict as lines of Markdown; with its findings, or its summary alone."""
     lines = [_text(verdict.headline), "", *_bold(notices), *map(_line, verdict.systems), ""]
+    lines += [*(f"- {_text(text)}" for text in verdict.in_short), ""] if verdict.in_short else []
     lines += [f"**How sure:** {_text(verdict.sure)}", ""]
     if verdict.changes:
         changes = " ".join(map(_text, verdict.changes))
@@ -107,8 +111,8 @@ def section_lines(sections: Iterable[Section]) -> list[str]:
     """Return sections as lines of Markdown."""
     lines = []
     for section in sections:
-        lines += [f"## {_escaped(section.title)}", ""]
-        lines += [line for block in section.blocks for line in _block(block)]
+        told = [line for block in section.blocks for line in _block(block)]
+        lines += [f"## {_escaped(section.title)}", "", *told] if told else []
     return lines
 
 

@@ -7,7 +7,8 @@ the app all print the same `Verdict`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -183,7 +184,8 @@ class Family:
     harmful: int  # How many are significant in a direction that counts
     harm: frozenset[str]  # The directions that count: "more", "less", "both"
     description: str = ""
-    reversible: int = 0  # How many of those unlabeled items could reverse
+    reversible: int = 0  # How many of those unlabeled items, or errors of labels, could reverse
+    culprit: str = "Unlabeled items"  # What could
 
     def number(self, *statuses: Status) -> int:
         """Return how many comparisons have one of these statuses."""
@@ -218,7 +220,7 @@ class Family:
                 f"not by more than the smallest effect that matters.{few}"
             )
         if self.reversible:
-            lost = f"Unlabeled items could reverse {self.reversible} of these"
+            lost = f"{self.culprit} could reverse {self.reversible} of these"
             few = f" {lost}, which are therefore not findings.{few}"
         return f"{text} after correction for multiple testing.{few}"
 
@@ -285,6 +287,8 @@ class Verdict:
     changes: tuple[Text, ...]
     following: Text
     effects: tuple[Text, ...] = ()
+    in_short: tuple[Text, ...] = ()  # The main results, one sentence each
+    per: str = "System"  # What a line of the summary is about
 
     def name_of(self, finding: Finding) -> str:
         """Return the display name of the system that a finding is about."""
@@ -303,6 +307,7 @@ class Verdict:
             "could_change": [plain(text) for text in self.changes],
             "next": plain(self.following),
             "rerankers": [plain(text) for text in self.effects],
+            **({"in_short": [plain(t) for t in self.in_short]} if self.in_short else {}),
             "comparisons": {
                 "tested": self.family.tested,
                 "harmful": self.family.harmful,
@@ -346,18 +351,28 @@ class CardEntry:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; where its cells have charts, `ticks` label their shared axis."""
+    """A column of a table; where its cells have charts, `ticks` label their shared axis.
+
+    Neighbors of one `block` stand under it as a common heading, such as the name of a data set.
+    """
 
     title: str
     numeric: bool = False
     ticks: tuple[tuple[float, str], ...] = ()
+    block: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The title with that of its block, for writers without a second row of headings."""
+        return ": ".join(part for part in (self.block, self.title) if part)
 
 
 @dataclass(frozen=True)
 class Cell:
     """A cell: its text, a second line such as a confidence interval, and what sorts it.
 
-    `strength` is how far it lies from no difference, from 0 to 1; `chart` an SVG beside the text.
+    `strength` is how far it lies from no difference, from 0 to 1; `chart` an SVG beside the text;
+    `link` where a click on the name of a row leads.
     """
 
     text: str
@@ -366,6 +381,7 @@ class Cell:
     value: float | None = None
     strength: float = 0.0
     chart: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -384,6 +400,12 @@ class Table:
     folded: bool = False
     less_is_harm: bool = False  # Whether a decrease has the color of findings
 
+    @property
+    def heading(self) -> list[tuple[str, int]]:
+        """The blocks of columns, each with its number of columns; empty where no column has one."""
+        runs = [(block, len(list(some))) for block, some in groupby(c.block for c in self.columns)]
+        return runs if any(block for block, _ in runs) else []
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -394,6 +416,7 @@ class Chart:
     caption: str
     alt: str
     panels: tuple[str, ...]
+    single_users: bool = False  # Whether it shows users one by one; a public report leaves it out
 
 
 @dataclass(frozen=True)
@@ -439,6 +462,21 @@ class Page:
     notices: Sequence[str] = ()  # Below the first answer: input that does not fit
     # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
+
+    def for_everyone(self) -> Page:
+        """Return the page without charts that show users one by one."""
+        return replace(
+            self,
+            sections=[
+                replace(
+                    s,
+                    blocks=tuple(
+                        b for b in s.blocks if not (isinstance(b, Chart) and b.single_users)
+                    ),
+                )
+                for s in self.sections
+            ],
+        )
 
     @property
     def verdict(self) -> Verdict | None:

@@ -23,13 +23,13 @@ from ombud.audits.provenance import file_hashes
 from ombud.audits.result import Result
 from ombud.audits.verify import LEFT_OUT, MANIFEST, PACK_SCHEMA, Redaction
 from ombud.errors import PlanError, ResultError
-from ombud.files import write_atomically
+from ombud.files import csv_text, write_atomically
 from ombud.report.context import Context
 from ombud.report.display import joined
 from ombud.report.markdown import document, section_lines
 from ombud.report.model import Cell, Column, Section, Table
 from ombud.report.page import DATA
-from ombud.report.redaction import file_name, shown_plan
+from ombud.report.redaction import file_name, merged_groups, shown_plan
 from ombud.report.report import Report
 from ombud.report.verdict import stored_verdict
 
@@ -73,7 +73,7 @@ def pack(result: Result, to: Path | str | None = None, *, redact: Redaction = "i
     path = Path(to) if to is not None else folder.with_name(f"{folder.name}.zip")
     if path.suffix != ".zip":
         raise PlanError(f"{path} ends in {path.suffix or 'nothing'}; an archive ends in .zip")
-    held = _without_places(_redacted(result, redact), folder)
+    held = _without_places(merged_groups(_redacted(result, redact)), folder)
     files = {name: text.encode() for name, text in _texts(held, redact).items()}
     files |= _stored(held, folder, redact)
     files["README.txt"] = _readme(held, redact, files).encode()
@@ -145,7 +145,7 @@ def _texts(result: Result, redact: Redaction) -> dict[str, str]:
         "card.md": _card(result, report),
         "card.json": _json(result.card.model_dump(mode="json")),
         "estimates.json": _json(content),
-        "estimates.csv": result.to_tidy().write_csv(),
+        "estimates.csv": csv_text(result.to_tidy()),
         "expected.json": _json({"expected": expected}),
         "methods.md": _methods(report),
         "report.html": report.html(),

@@ -101,6 +101,8 @@ class Question:
     inspect: str = "Inspect {systems} for {what}, change what causes it, and run the audit again."
     # Further slots of the templates, where options of the plan change the words.
     words: Callable[[Context], Mapping[str, str]] = lambda _: {}
+    # Sentences for the first screen, each about one of the question's main results.
+    in_short: tuple[Callable[[Context], Text | None], ...] = ()
     # Opens the headline whatever the answer is: levels that have no harmful direction.
     lead: Callable[[Context], Text] = lambda _: ()
     sections: tuple[Part, ...] = ()  # What the report shows below the findings

@@ -15,7 +15,8 @@ from ombud.audits.plan import Plan, change_paths
 from ombud.audits.result import Result
 from ombud.errors import OmbudError
 from ombud.files import inside, read_parquet
-from ombud.report.display import shorten
+from ombud.metrics.engine.estimator import ATTRIBUTE_GAP
+from ombud.report.display import count, shorten
 from ombud.report.model import Finding, Verdict
 from ombud.report.numbers import POINTS
 from ombud.stats.estimate import Estimate
@@ -28,6 +29,65 @@ MOST_EXAMPLES = 5
 
 _ITEMS = 10
 _LONGEST = 300
+
+
+def merged_groups(result: Result) -> Result:
+    """Return a result in which small groups of users are one line, as reports show it.
+
+    That few people are of a group is told with their number by *not enough data*; who they are may
+    follow from it. Groups of texts, items and creators stay listed, as does everything where the
+    plan says ``small_groups = "listed"``. A group of which any estimate of a metric has too few
+    users is merged in all of that metric that have.
+    """
+    statistics = result.plan.statistics
+    if statistics.small_groups == "listed":
+        return result
+    large = {
+        (e.key or e.metric, e.group): e.n
+        for e in result.estimates
+        if e.group and e.kind == "level" and e.n >= statistics.minimum
+    }
+    few = f"fewer than {statistics.minimum} people"
+    small: dict[tuple[str, ...], dict[str, int]] = {}
+    every = []
+    for e in result.estimates:
+        if _is_small_group(e) and (own := large.get((e.key or e.metric, e.group))) is not None:
+            # The group is large, and those that it is compared with are few.
+            reason = f"not enough data: it would be compared with {few}"
+            e = e.replace(n=own, reason=reason, note="", details={})
+        every.append(e)
+        if not _is_small_group(e) or e.n >= statistics.minimum:
+            continue
+        groups = small.setdefault(_line_of(e), {})
+        groups[e.group] = max(groups.get(e.group, 0), e.n)
+    if not small:
+        return replace(result, estimates=tuple(every))
+    estimates: list[Estimate] = []
+    seen: set[tuple[str, ...]] = set()
+    for e in every:
+        if not _is_small_group(e) or e.n >= statistics.minimum:
+            estimates.append(e)
+            continue
+        row = (*_line_of(e), e.system, e.label)
+        if row in seen:
+            continue
+        seen.add(row)
+        groups = small[_line_of(e)]
+        name = f"{count(len(groups), 'group')} with {few}, {count(sum(groups.values()), 'user')}"
+        reason = f"not enough data: {name}"
+        estimates.append(
+            e.replace(group=name, reason=reason, n=sum(groups.values()), note="", details={})
+        )
+    return replace(result, estimates=tuple(estimates))
+
+
+def _is_small_group(e: Estimate) -> bool:
+    own = e.reason_code == "too-few-units" and e.unit == "user"
+    return own and bool(e.group) and not e.key.endswith(ATTRIBUTE_GAP)
+
+
+def _line_of(e: Estimate) -> tuple[str, ...]:
+    return (e.key or e.metric, e.kind, "against" if e.against else "")
 
 
 def shown_plan(plan: Plan) -> dict[str, Any]:

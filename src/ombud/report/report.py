@@ -9,13 +9,13 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
-import polars.selectors as columns
+import polars as pl
 
 from ombud.audits.gate import Expectation, Gate
 from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
-from ombud.files import write_text
+from ombud.files import csv_text, write_text
 from ombud.metrics.engine.signs import reading
 from ombud.report.html import standalone_svg, to_html
 from ombud.report.latex import to_latex
@@ -23,7 +23,7 @@ from ombud.report.markdown import to_markdown
 from ombud.report.model import Chart, Page, Section, Verdict
 from ombud.report.page import build_page
 from ombud.report.pdf import write_pdf
-from ombud.report.redaction import shown_plan
+from ombud.report.redaction import merged_groups, shown_plan
 from ombud.report.terminal import MOST_LINES, terminal_lines
 
 FORMATS = {
@@ -76,7 +76,8 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Everything that the report says, as data."""
-        return build_page(self.result, self.expected, public=self.public)
+        page = build_page(merged_groups(self.result), self.expected, public=self.public)
+        return page.for_everyone() if self.public else page
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -142,8 +143,9 @@ class Report:
 
     def json(self) -> str:
         """Return every estimate, what it shows, and the verdicts, as JSON."""
-        content = self.result.to_dict()
-        for estimate, fields in zip(self.result.estimates, content["estimates"], strict=True):
+        shown = merged_groups(self.result)
+        content = shown.to_dict()
+        for estimate, fields in zip(shown.estimates, content["estimates"], strict=True):
             fields["reading"] = reading(estimate)
         content |= {
             "title": self.result.plan.title,
@@ -200,6 +202,9 @@ class Report:
             self._write(file, name)
         return paths
 
+    def _wide(self) -> pl.DataFrame:
+        return merged_groups(self.result).to_wide()
+
     def _write(self, path: Path, name: str) -> None:
         if name == "pdf":
             write_pdf(self.html(script=False), path)
@@ -208,8 +213,6 @@ class Report:
 
     def _text(self, name: str) -> str:
         if name == "csv":
-            # A cell that a spreadsheet would take for a formula is kept from being one.
-            plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
-            return self.result.to_wide().with_columns(plain).write_csv()
+            return csv_text(self._wide())
         forms = {"html": self.html, "markdown": self.markdown, "latex": self.latex}
         return forms[name]() if name in forms else self.json()

@@ -58,7 +58,7 @@ class Part:
         """Return which estimates its tables show, by key and role."""
         found: set[tuple[str, str]] = set()
         for show in self.shows:
-            if isinstance(show, Matrix | Listing | Grid | Custom):
+            if isinstance(show, Matrix | Listing | Grid | BlockTable | Custom):
                 for select in _selects(show.select, context):
                     if (key := context.key(select)) is not None and select.label is None:
                         found |= {(key, role) for role in select.roles or ROLES}
@@ -136,6 +136,9 @@ def value_cell(
         return Cell("not measured", status="not tested")
     if e.value is None:
         what = "not enough data" if e.reason_code.startswith("too-few") else "undefined"
+        if e.details.get("few_events"):  # both counts say why
+            counts = f"{e.details['events']:,.6g} of {e.details['texts']:,}"
+            return Cell(what, counts, "not tested")
         return Cell(what, notes.letter(e.reason[0].upper() + e.reason[1:]), "not tested")
     ends = scale.ends(e) or notes.letter(f"No interval: {e.method.removeprefix('none: ')}")
     status = "" if e.null is None else status_of(e)
@@ -459,6 +462,94 @@ class Grid:
         caption = _worded(self.caption, [e for at in found.values() for e in at.values()])
         name = self.name or _name_of(self.select[0])
         yield Table(name, caption, tuple(heads), body, self.scale.name, notes.lines, self.folded)
+
+
+class Entry(NamedTuple):
+    """A cell of a `BlockTable` and its place: by axis, what stands there, in words."""
+
+    at: Mapping[str, str]
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class BlockTable:
+    """A table in the form of a paper, over one data set or over all of a study.
+
+    To declare one among the `shows` of a `Part` is all it takes: the report of a result shows it
+    for that result, and a study of several results shows one table of all of them.
+
+    `entries` returns the cells of one result, each with its place on every axis in words
+    (``Entry({"system": "SVD", "measure": "Recall", "k": "@10"}, cell)``; `value_cell` makes a cell
+    of an estimate). `rows` names the axes that together name a row, `columns` those that name a
+    column, outermost first: all but the last head a block of columns. Rows and columns are in the
+    order in which the results first have them, sorted by the outermost axis first.
+
+    The axis ``set`` is the data set. A study fills it in (`Context.set`), unless an entry has it:
+    a result may hold several sets of its own. Two results that would fill the same cell are told
+    apart by their names. In the report of one result nothing fills it in, and an axis that no entry
+    has is not shown. So ``columns=("set", "statistic")`` gives a block for each data set, and
+    ``rows=("set", "system")`` a row for each system of each set.
+    """
+
+    name: str
+    caption: str | Callable[[Sequence[Context]], str]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    entries: Callable[[Context, Notes], Iterable[Entry]]
+    # The title of a column of row names, by axis, where it is not the axis itself.
+    titles: Mapping[str, str] = field(default_factory=dict, hash=False)
+    select: Chosen = ()  # Which estimates it shows
+    folded: bool = False
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table of one result."""
+        return self.of([context])
+
+    def of(self, contexts: Sequence[Context]) -> Iterable[Block]:
+        """Return the table of several results, each with the name of its data set."""
+        notes = Notes()
+        cells: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Context, Cell]] = {}
+        seen: dict[str, dict[str, int]] = {axis: {} for axis in (*self.rows, *self.columns)}
+        for context in contexts:
+            for entry in self.entries(context, notes):
+                at = {"set": context.set, **entry.at}
+                if cells.get(self._place(at), (context,))[0] is not context:
+                    at["set"] = f"{context.set}: {at['set']}"
+                for axis, places in seen.items():
+                    places.setdefault(at.get(axis, ""), len(places))
+                cells[self._place(at)] = context, entry.cell
+        if not cells:
+            return
+        rows = _ordered([row for row, _ in cells], [seen[axis] for axis in self.rows])
+        columns = _ordered([column for _, column in cells], [seen[a] for a in self.columns])
+        shown = [i for i, axis in enumerate(self.rows) if any(seen[axis])]
+        heads = [Column(self.titles.get(self.rows[i], self.rows[i].capitalize())) for i in shown]
+        for column in columns:
+            *block, last = filter(None, column) if any(column) else ("Value",)
+            numeric = any(c.value is not None for (_, at), (_, c) in cells.items() if at == column)
+            heads.append(Column(last, numeric, block=", ".join(block)))
+        body = tuple(
+            (
+                *(Cell(shorten(row[i], 60)) for i in shown),
+                *(cells[row, c][1] if (row, c) in cells else Cell("\u2014") for c in columns),
+            )
+            for row in rows
+        )
+        caption = _worded(self.caption, contexts)
+        yield Table(self.name, caption, tuple(heads), body, notes=notes.lines, folded=self.folded)
+
+    def _place(self, at: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        row, column = (tuple(at.get(a, "") for a in axes) for axes in (self.rows, self.columns))
+        return row, column
+
+
+def _ordered(
+    keys: Iterable[tuple[str, ...]], order: Sequence[Mapping[str, int]]
+) -> list[tuple[str, ...]]:
+    """Return different keys in the order of their parts, the first part first."""
+    return sorted(
+        dict.fromkeys(keys), key=lambda key: [at[v] for at, v in zip(order, key, strict=True)]
+    )
 
 
 @dataclass(frozen=True)

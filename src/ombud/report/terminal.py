@@ -28,6 +28,9 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
         return [*lines, *_wrap(page.title, width), *notices][:most]
     lines += _wrap(verdict.question, width)[:2]
     lines += [*_wrap(plain(verdict.headline), width), *notices, ""]
+    for sentence in verdict.in_short:
+        lines += _wrap(plain(sentence), width, "\u00b7 ", "  ")
+    lines += [""] if verdict.in_short else []
     end = _wrap(f"How sure: {plain(verdict.sure)}", width)
     for effect in verdict.effects[:1]:
         end += _wrap(plain(effect), width)
@@ -86,7 +89,7 @@ def _grid(table: Table, width: int, rows: int) -> list[str]:
     """Return the first rows of a table, as many columns as fit."""
     words = sum(not column.numeric for column in table.columns)
     body = [[_cell(c, i < words) for i, c in enumerate(row)] for row in table.rows[:rows]]
-    heads = [shorten(column.title, 24) for column in table.columns]
+    heads = [shorten(column.whole, 24) for column in table.columns]
     heads[0] += f" ({table.unit})" if table.unit else ""
     widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
     while sum(widths) + 2 * len(widths) > width and len(widths) > 2:

@@ -3,9 +3,11 @@
 ======================================================================  =====================
 What the comparisons of a system show                                   Its status
 ======================================================================  =====================
-none could be made (too little data)                                    cannot tell
+none could be made (too little data), or errors of a system that gave
+the labels could reverse or hide one                                    cannot tell
 significant harm, but a plausible rate among unlabeled items would
-reverse the direction of all of it (tipping point)                      cannot tell
+reverse the direction of all of it (tipping point), or errors of a
+system that gave the labels could                                       cannot tell
 significant harm on at least 10 events                                  yes
 significant harm on fewer events only                                   no clear evidence,
                                                                         with an early sign
@@ -37,6 +39,7 @@ from typing import Any, NamedTuple
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.metrics.engine.comparisons import MATTERS
+from ombud.metrics.engine.label_uncertainty import LABEL_DOUBT, rates_of
 from ombud.metrics.engine.signs import nearest_end
 from ombud.report.context import Context, Select, role_of
 from ombud.report.display import count, joined, plural, shorten
@@ -67,11 +70,12 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _MOST_NAMED = 12
-_HARM: dict[str, frozenset[Status]] = {
+HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
     "both": frozenset({"increase", "decrease"}),
 }
+"""Which statuses are findings, by the direction that counts."""
 
 
 def verdicts_of(result: Result) -> tuple[Verdict, ...]:
@@ -127,21 +131,22 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     groups = question.comparisons(context)
     phrases = {id(e): question.family[s] for s, some in groups.items() for e in some}
     every = tuple(e for some in groups.values() for e in some)
-    harmful = [e for e in every if status_of(e) in _HARM[phrases[id(e)].harm]]
+    harmful = [e for e in every if status_of(e) in HARM[phrases[id(e)].harm]]
     consists = _describe(groups, context.result.plan.statistics.correction)
     directions = frozenset(phrase.harm for phrase in phrases.values())
-    reversible = tuple(sorted(filter(_is_reversible, harmful), key=nearest_end, reverse=True))
-    family = Family(every, len(harmful), directions, consists, len(reversible))
+    reversible = tuple(sorted(filter(is_reversible, harmful), key=nearest_end, reverse=True))
+    culprit = _culprit(reversible).capitalize()
+    family = Family(every, len(harmful), directions, consists, len(reversible), culprit)
     words = question.words(context)
     case = Case(question, context, family, phrases, words, reversible=reversible)
-    firm = [finding_of(e, case) for e in harmful if not _is_reversible(e)]
+    firm = [finding_of(e, case) for e in harmful if not is_reversible(e)]
     findings, early = (
         stories([f for f in firm if is_early(f.estimate) == few], case) for few in (False, True)
     )
     case = replace(case, findings=findings, early=early)
     named = [s for s in context.result.systems if case.of(s)]
     named = named or ([""] if any(not e.system for e in every) else [])
-    references = _references(named, context)
+    references = references_of(named, context)
     statuses = [_status(s, case, s in references) for s in named]
     systems = tuple(sorted(statuses, key=lambda s: _order(s, findings)))
     # What a reference does is in its line and in the tables.
@@ -151,10 +156,12 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     audited = [s for s in systems if not s.reference]
     answer, rule = _answer(audited, case)
     lead = question.lead(context)
-    title = context.result.plan.title
+    title, preset = context.result.plan.title, context.result.plan.preset
+    further = bool(preset) and question.name.startswith(f"{preset}-")
     return Verdict(
         name=question.name,
-        question=question.asks if title in {"", "Audit"} else title,
+        # The plan's title asks what its preset asks; a further question has its own words.
+        question=question.asks if further or title in {"", "Audit"} else title,
         answer=answer,
         rule=rule,
         # Levels alone, with nothing to compare, are stated and not judged.
@@ -167,10 +174,11 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         changes=_changes(case),
         following=_following(answer, audited, case),
         effects=_effects(case),
+        in_short=tuple(t for say in question.in_short if (t := say(context)) is not None),
     )
 
 
-def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
+def references_of(systems: Sequence[str], context: Context) -> frozenset[str]:
     """Return the baselines among some systems; none where nothing else was audited."""
     found = frozenset(filter(context.is_reference, systems))
     return frozenset() if len(found) == len(systems) else found
@@ -183,9 +191,19 @@ def _order(status: SystemStatus, findings: Sequence[Finding]) -> tuple[bool, int
     return status.reference, marks.index(status.mark), place
 
 
-def _is_reversible(e: Estimate) -> bool:
-    """Return whether plausible labels of unlabeled items would reverse the direction."""
+def is_reversible(e: Estimate) -> bool:
+    """Return whether plausible labels, or errors of a system's labels, would reverse it."""
+    if e.details.get(LABEL_DOUBT):
+        return True
     return e.tipping is not None and e.tipping.reverses and e.tipping.decides
+
+
+def _culprit(some: Sequence[Estimate]) -> str:
+    """Return what could reverse some comparisons."""
+    doubted = [bool(e.details.get(LABEL_DOUBT)) for e in some]
+    if not any(doubted):
+        return "unlabeled items"
+    return "errors of the labels" if all(doubted) else "unlabeled items or errors of the labels"
 
 
 def _status(system: str, case: Case, reference: bool) -> SystemStatus:
@@ -212,7 +230,11 @@ def _status(system: str, case: Case, reference: bool) -> SystemStatus:
         why = next((e.reason for e in unlabeled or here if e.reason), unsure)
         return shown("cannot tell", "unknown", f"{why[0].upper()}{why[1:]}.")
     if any(e.system == system for e in case.reversible):
-        why = "Cannot tell: unlabeled items could reverse the direction."
+        lost = [e for e in case.reversible if e.system == system]
+        why = f"Cannot tell: {_culprit(lost)} could reverse the direction."
+        return shown("cannot tell", "unknown", why)
+    if any(e.details.get(LABEL_DOUBT) for e in tested):
+        why = "Cannot tell: errors of the labels could reverse or hide a difference."
         return shown("cannot tell", "unknown", why)
     no: Answer = "no clear evidence"
     if hints:
@@ -287,7 +309,12 @@ def _answer(systems: Sequence[SystemStatus], case: Case) -> tuple[Answer, str]:
     if yes:
         return "yes", "At least one comparison is significant in a direction that counts."
     if any(e.system in {s.system for s in systems} for e in case.reversible):
-        return "cannot tell", "Unlabeled items could reverse every significant difference."
+        who = _culprit(case.reversible).capitalize()
+        return "cannot tell", f"{who} could reverse every significant difference."
+    if any(e.details.get(LABEL_DOUBT) for s in systems for e in case.of(s.system)) and all(
+        s.answer == "cannot tell" for s in systems
+    ):
+        return "cannot tell", "Errors of the labels could reverse or hide a difference."
     if not case.family.estimates:
         return "cannot tell", "The plan declares nothing to compare."
     if not systems or all(s.answer == "cannot tell" for s in systems):
@@ -379,8 +406,12 @@ def _deeds(system: str, case: Case) -> list[_Deed]:
     return [_Deed(*does, tuple(about)) for does, about in objects.items()]
 
 
-def _clause(subject: Text, number: int, deed: _Deed, case: Case) -> Text:
+def clause(systems: Sequence[Name], summary: str, objects: Sequence[str], case: Case) -> Text:
     """Return a clause about systems that do the same."""
+    return _clause(_listed(systems), len(systems), _Deed(summary, "", "", tuple(objects)), case)
+
+
+def _clause(subject: Text, number: int, deed: _Deed, case: Case) -> Text:
     objects = list(deed.objects)
     if len(objects) > _MOST_OBJECTS:
         objects[_MOST_OBJECTS - 1 :] = [f"{len(objects) - _MOST_OBJECTS + 1} others"]
@@ -416,8 +447,8 @@ def _undecided(case: Case) -> str:
         significant = f"{len(case.reversible)} of {count(case.family.tested, 'comparison')}"
         verb = "is" if len(case.reversible) == 1 else "are"
         return (
-            f"Among labeled items, {significant} {verb} significant, but unlabeled items could "
-            "reverse the direction."
+            f"Among labeled items, {significant} {verb} significant, but "
+            f"{_culprit(case.reversible)} could reverse the direction."
         )
     text = case.family.sentence if case.family.estimates else "The audit measured levels only."
     levels = (e for e in case.context.result.estimates if e.kind == "level" and not e.group)
@@ -428,9 +459,14 @@ def _undecided(case: Case) -> str:
 def _changes(case: Case) -> tuple[Text, ...]:
     """Return what could change the answer: tipping points, then what the question says."""
     made: list[Text] = []
-    leading = [f.estimate for f in case.findings] or case.reversible
+    leading: Sequence[Estimate] = [f.estimate for f in case.findings] or case.reversible
+    leading = leading or [e for e in case.family.estimates if e.details.get(LABEL_DOUBT)]
     if first := next((e for e in leading if e.tipping is not None), None):
         made.append(_tipping(first, case))
+    if first := next((e for e in leading if "label_errors" in e.details), None):
+        made.append(_label_errors(first, case))
+    if first := next((e for e in leading if e.details.get(LABEL_DOUBT)), None):
+        made.append((f"A system gave the labels: {first.details[LABEL_DOUBT]}.",))
     reasons = dict.fromkeys(e.details["no_tipping"] for e in leading if "no_tipping" in e.details)
     for reason in reasons:
         contrasts = (
@@ -470,6 +506,27 @@ def _tipping(e: Estimate, case: Case) -> Text:
     return ("The result for ", *about, if_so, counted)
 
 
+def _label_errors(e: Estimate, case: Case) -> Text:
+    """Return how often the labels are wrong, by how often items are shown, and in the group."""
+    cells = [(f"the {name} third", cell) for name, cell in e.details["label_errors"].items()]
+    if here := e.details.get("label_errors_here"):
+        cells.append((f"items shown to {case.context.names.members(e.group)}", here))
+    parts = []
+    for name, cell in cells:
+        rates = []
+        for word, share in zip(("found", "falsely found"), rates_of(cell), strict=True):
+            if share[0] == share[0]:
+                ends = f"{percent(share[1])} to {percent(share[2])}"
+                rates.append(f"{word} {percent(share[0])} (95% CI {ends})")
+        parts.append(
+            f"{name}, {count(sum(cell), 'validation text')}: {' and '.join(rates) or 'none'}"
+        )
+    label = case.context.names.label(e.label)
+    return (
+        f"How often the system that gave the labels is right about {label}: {'; '.join(parts)}.",
+    )
+
+
 def _following(answer: Answer, systems: Sequence[SystemStatus], case: Case) -> Text:
     """Say what to do next, by rule: inspect, collect, or label."""
     declared = case.context.result.plan.statistics.matters
@@ -482,6 +539,11 @@ def _following(answer: Answer, systems: Sequence[SystemStatus], case: Case) -> T
         inspect = case.question.inspect
         return (*fill(inspect, systems=joined(some), what=joined(shown), **case.words), limit)
     if answer == "cannot tell" and case.reversible:
+        if all(e.details.get(LABEL_DOUBT) for e in case.reversible):
+            return (
+                "Have people label more items, at least 30 of each third by how often items are "
+                "recommended, and give their texts as validation texts.",
+            )
         known = min(e.tipping.labeled_recommended for e in case.reversible if e.tipping)
         return (
             f"Label more items: {percent(known)} of recommended items have a label now. Start "

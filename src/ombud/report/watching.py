@@ -139,11 +139,47 @@ def said_of(series: Watch) -> str:
     last, alarms = series.names[-1], series.alarms
     about = f"{count(series.numbers, 'number')} compared with {shorten(series.names[0], 80)}"
     rate = f"{series.false_alarms:g}"
+    if not series.per_result:
+        return _said_at_any_time(series, about, rate)
     chance = f"if nothing had changed, a result would alarm with a probability of at most {rate}"
     if not alarms:
         return f"{shorten(last, 80)}: nothing changed beyond chance ({about}; {chance})."
     verb = "has" if len(alarms) == 1 else "have"
     return f"{shorten(last, 80)}: {len(alarms):,} {verb} changed beyond chance ({about}; {chance})."
+
+
+def _said_at_any_time(series: Watch, about: str, rate: str) -> str:
+    looks = count(len(series.names) - 1, "later result")
+    chance = (
+        f"if nothing changes, the chance of any alarm over the whole series, all numbers together, "
+        f"is at most {rate}"
+    )
+    if series.alarms:
+        verb = "has" if len(series.alarms) == 1 else "have"
+        text = f"{len(series.alarms):,} {verb} changed"
+    elif series.together:
+        text = (
+            f"the numbers together have changed since {shorten(series.names[0], 80)} (seen at "
+            f"{shorten(series.together, 80)}), and which of them is not clear"
+        )
+    else:
+        text = "no change found"
+    return f"{shorten(series.names[-1], 80)}: {text} ({about} over {looks}; {chance})."
+
+
+def alarm_line(chart: ControlChart, name: str) -> str:
+    """Return when a number alarmed, since when it differs, and by how much."""
+    alarm, now = chart.alarm, chart.points[-1]
+    assert alarm is not None
+    since = "" if alarm.since is None else f"; most likely since {shorten(alarm.since, 80)}"
+    size = ""
+    if alarm.size is not None and alarm.interval is not None:
+        ends = " to ".join(f"{end:+.4g}" for end in alarm.interval)
+        size = f", by {alarm.size:+.4g} (95% confidence sequence {ends})"
+    return (
+        f"{name}: {_number(chart.points[0])} to {_number(now)}; alarm at "
+        f"{shorten(alarm.result, 80)} (evidence {alarm.evidence:.3g}){since}{size}"
+    )
 
 
 def name_of(chart: ControlChart | Estimate, names: Names) -> str:
@@ -164,6 +200,9 @@ def watch_lines(series: Watch, last: Result | None = None, *, most: int = 20) ->
     lines = [said_of(series), *(f"note: {remark}." for remark in series.remarks)]
     for chart in series.alarms[:most]:
         first, now = chart.points[0], chart.points[-1]
+        if chart.alarm is not None:
+            lines.append(f"  {alarm_line(chart, shorten(name_of(chart, names), 100))}")
+            continue
         lines.append(
             f"  {shorten(name_of(chart, names), 100)}: {_number(first)} to {_number(now)} "
             f"(p {p_text(now.p)}; limits {_limits(now)})"
@@ -203,6 +242,27 @@ def _sections(series: Watch, last: Result | None) -> tuple[Section, ...]:
     if drawn:
         blocks.append(_chart(series, drawn, names))
     blocks.append(_table(series, names))
+    how = _how(series)
+    return (
+        Section("changed", "What changed", tuple(blocks)),
+        Section("how", "How to read it", (Prose(((how,),)),)),
+    )
+
+
+def _how(series: Watch) -> str:
+    if not series.per_result:
+        units = (
+            "Texts or users that are measured again are compared with themselves."
+            if series.paired
+            else "Each result is an independent sample."
+        )
+        return (
+            "Evidence is how many times likelier the series is if the number changed at some "
+            f"result than if it never did; it alarms at {1 / series.false_alarms:.4g} for one "
+            f"number. {count(series.numbers, 'number')} share one rate of false alarms "
+            f"({series.false_alarms:g} for the whole series). An alarm stays until it is "
+            f"acknowledged (ombud watch --acknowledge). {units}"
+        )
     how = (
         f"Each result is compared with {shorten(series.names[0], 80)}, so that slow changes add up "
         "and are seen too. Limits are where a number would be if nothing had changed, wide "
@@ -214,10 +274,7 @@ def _sections(series: Watch, last: Result | None) -> tuple[Section, ...]:
         if series.paired
         else "Results on other data are compared as independent samples."
     )
-    return (
-        Section("changed", "What changed", tuple(blocks)),
-        Section("how", "How to read it", (Prose(((how,),)),)),
-    )
+    return how
 
 
 def _known(chart: ControlChart) -> list[Point]:
@@ -235,6 +292,8 @@ def _limits(point: Point) -> str:
 
 
 def _table(series: Watch, names: Names) -> Table:
+    if not series.per_result:
+        return _evidence_table(series, names)
     columns = (
         Column("Number"),
         *(Column(title, True) for title in ("Reference", "Last", "Limits", "p, corrected")),
@@ -260,6 +319,27 @@ def _table(series: Watch, names: Names) -> Table:
     return Table("watch-table", caption, columns, tuple(rows))
 
 
+def _evidence_table(series: Watch, names: Names) -> Table:
+    headings = ("Reference", "Last", "Evidence")
+    columns = (Column("Number"), *(Column(title, True) for title in headings), Column("Alarm"))
+    rows = []
+    for chart in series.charts:
+        first, last = chart.points[0], chart.points[-1]
+        name = shorten(name_of(chart, names), 120)
+        alarm = "none" if chart.alarm is None else alarm_line(chart, "").removeprefix(": ")
+        rows.append(
+            (
+                Cell(name),
+                Cell(_number(first), value=first.value),
+                Cell(_number(last), value=last.value),
+                Cell(f"{last.evidence or 0.0:.3g}", value=last.evidence),
+                Cell(alarm, status="increase" if chart.alarm else ""),
+            )
+        )
+    caption = "Every number of the reference, and what became of it; alarms first."
+    return Table("watch-table", caption, columns, tuple(rows))
+
+
 def _chart(series: Watch, drawn: list[ControlChart], names: Names) -> Chart:
     panels = tuple(
         charts.timeline(
@@ -275,9 +355,11 @@ def _chart(series: Watch, drawn: list[ControlChart], names: Names) -> Chart:
     alarming = sum(chart.points[-1].alarm for chart in drawn)
     return Chart(
         "watch-chart",
-        "Numbers over the results, with limits",
+        f"Numbers over the results{', with limits' if series.per_result else ''}",
         "Bars are the limits: within them, a number differs from the reference by no more than "
-        "chance brings. Those that alarm come first.",
+        "chance brings. Those that alarm come first."
+        if series.per_result
+        else "Filled from the alarm on. Those that alarm come first.",
         f"{len(drawn)} numbers over {len(series.names)} results; {alarming} alarm in the last.",
         panels,
     )

@@ -133,6 +133,52 @@ def cluster_score_test(
     return ClusterScore(float(2 * ndtr(-abs(z))), z, variance / (spread * alone), correlation)
 
 
+def log_ratio_error(
+    counts: tuple[float, float, float, float], moments: npt.NDArray[np.float64], *, of_whole: bool
+) -> float:
+    r"""Return the standard error of the log of a rate ratio, from sums over clusters.
+
+    .. math:: \sum_c u_c^2, \qquad u_c = \frac{e_c - p n_c}{n p} - \frac{E_c - P N_c}{N P}
+
+    squared: the delta method with clusters as units, for a part of a whole (or of the rest).
+
+    Parameters
+    ----------
+    counts
+        Events and units of the part, and of all.
+    moments
+        As in `RateSums`: sums over clusters of the products of a cluster's events and units in the
+        part, and in all.
+    of_whole
+        Whether the ratio is to the whole; else, to the rest.
+
+    Examples
+    --------
+    >>> e = np.array([[1, 1, 1, 1], [1, 2, 1, 3], [0, 1, 1, 2], [0, 0, 1, 2]])  # four clusters
+    >>> error = log_ratio_error((2, 4, 4, 8), e.T @ e, of_whole=True)
+    >>> round(error, 4)  # u = 1/8, 1/8, -1/4, 0
+    0.3062
+    """
+    events, n, every, units = counts
+    part = np.array([1 / events, -1 / n, 0.0, 0.0])
+    other = np.array([0.0, 0.0, 1 / every, -1 / units])
+    if not of_whole:
+        rest, others = every - events, units - n
+        other = np.array([-1 / rest, 1 / others, 1 / rest, -1 / others]) if rest else other * np.nan
+    return float(np.sqrt(max(_square(moments, part - other), 0.0)))
+
+
+def cluster_moments(
+    values: npt.ArrayLike, member: npt.ArrayLike, clusters: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """Return the sums over clusters that `log_ratio_error` takes, of units at hand."""
+    place = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    y, x = np.asarray(values, dtype=np.float64), np.asarray(member, dtype=np.float64)
+    columns = [np.bincount(place, some) for some in (y * x, x, y, np.ones(len(y)))]
+    table = np.column_stack(columns)
+    return np.asarray(table.T @ table)
+
+
 @dataclass(frozen=True, eq=False)
 class RateSums:
     """What rates of many parts and their tests need of the units: sums that add up over blocks."""

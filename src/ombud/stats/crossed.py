@@ -161,12 +161,16 @@ def resample_crossed(
     The variance is not too small: it counts the noise of single pairs three times where once would
     be right, which is little when there are many pairs for each row and column (Owen 2007).
     Intervals are expanded percentile intervals for the smaller number of rows or columns.
+    Within strata one unit fewer is drawn than there is, and weighs so much more, which makes the
+    variance of a mean within a stratum that of the sample (Rao and Wu 1988). A stratum of which
+    one unit was drawn has no variance to be seen: it is resampled together with the next one.
     Simulated coverage of nominal 95 %: see ``tests/stats/test_crossed.py``.
 
     References
     ----------
     McCullagh (2000), "Resampling and exchangeable arrays", Bernoulli 6(2); Owen (2007), "The
-    pigeonhole bootstrap", Annals of Applied Statistics 1(2).
+    pigeonhole bootstrap", Annals of Applied Statistics 1(2); Rao, Wu (1988), "Resampling inference
+    with complex survey data", JASA 83.
 
     Examples
     --------
@@ -226,7 +230,7 @@ class _Side:
         names = np.zeros(size) if strata is None else np.asarray(strata)
         if names.shape != (size,):
             raise ValueError(f"{name}_strata has shape {names.shape}; expected ({size},)")
-        self.strata = np.unique(names, return_inverse=True)[1].reshape(-1)
+        self.strata = _without_singles(np.unique(names, return_inverse=True)[1].reshape(-1))
         members = np.ones((size, 1), np.bool_) if groups is None else np.asarray(groups)
         if members.dtype != np.bool_ or members.ndim != 2 or len(members) != size:
             raise ValueError(
@@ -238,11 +242,28 @@ class _Side:
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Return weights times how often each unit was drawn, shape (count, units)."""
         drawn = np.zeros((count, len(self.weights)))
+        several = int(self.strata.max(initial=-1)) > 0
         for stratum in range(int(self.strata.max(initial=-1)) + 1):
             inside = np.flatnonzero(self.strata == stratum)
-            chosen = rng.multinomial(len(inside), np.full(len(inside), 1 / len(inside)), size=count)
-            drawn[:, inside] = chosen
+            size = len(inside) - several
+            chosen = rng.multinomial(size, np.full(len(inside), 1 / len(inside)), size=count)
+            drawn[:, inside] = chosen * (len(inside) / size)
         return drawn * self.weights
+
+
+def _without_singles(strata: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return strata of at least two units, as far as there are two: the next one takes in one."""
+    counts = np.bincount(strata)
+    merged = np.empty(len(counts), np.intp)
+    number = held = 0
+    for stratum, count in enumerate(counts.tolist()):
+        merged[stratum] = number
+        held += count
+        if held > 1:
+            number, held = number + 1, 0
+    if held and number:
+        merged[merged == number] = number - 1
+    return merged[strata]
 
 
 def _batches(

@@ -12,6 +12,7 @@ Kind = Literal["level", "gap", "ratio"]
 
 ReasonCode = Literal[
     "lists-too-short",
+    "no-decisions",
     "no-labels",
     "no-units",
     "no-variation",
@@ -25,6 +26,7 @@ ReasonCode = Literal[
 
 REASONS: dict[ReasonCode, str] = {
     "lists-too-short": "all lists end before the place that the measure looks at",
+    "no-decisions": "the system states scores and no decisions, and no threshold is set",
     "no-labels": "of nothing that counts it is known whether it carries the label",
     "no-units": "no user, item or text is of the kind that is measured",
     "no-variation": "all values are alike, so the number does not exist",

@@ -27,7 +27,8 @@ def relative_loss(
 
     The interval is that of the ratio of two means over the same units, on the log scale. With
     fewer than `fewest` units above zero before, the loss is undefined; `details` always has the
-    counts of both: units above zero before, after, and both times.
+    counts of both: units above zero before, after, and both times. It then has the loss too, as
+    ``on_few_hits``, for tables that print it with its counts.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ def relative_loss(
         "hits_both": int(np.count_nonzero((x > 0) & (y > 0))),
     }
     about = {"kind": "ratio", "details": counts, **about}
+    if 0 < hits[0] < fewest:  # for tables that print it with its hits; no sentence uses it
+        about["details"] = {**about["details"], "on_few_hits": 1 - float(y.mean() / x.mean())}
     if hits[0] < fewest:
         some = "unit" if hits[0] == 1 else "units"
         reason = (

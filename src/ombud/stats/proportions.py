@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, gammaln, ndtri
+from scipy.special import betaincinv, gammaln, ndtri, stdtrit
 
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
@@ -200,6 +200,59 @@ def proportion(
         interval=(float(low), float(high)),
         method=name,
         n=n,
+        level=level,
+        **about,
+    )
+
+
+def clustered_proportion(
+    events: npt.ArrayLike, sizes: npt.ArrayLike, *, metric: str, level: float = 0.95, **about: Any
+) -> Estimate:
+    r"""Return a proportion of units that share clusters, with an exact interval for fewer units.
+
+    The interval of Korn and Graubard: that of Clopper and Pearson for :math:`n^* = n / d` units,
+    where d is how many times as large the variance is as that of independent units,
+
+    .. math:: d = \max\left(1, \frac{\sum_c (e_c - p n_c)^2}{n p (1 - p)} \frac{G}{G - 1}\right)
+              \left(\frac{t_{G - 1}}{t_{n - 1}}\right)^2
+
+    and no more than n. Without any spread (no event, or nothing else) the data do not show d; then
+    each of the G clusters counts as one unit. Undefined without units.
+
+    `events` and `sizes` are the numbers of events and of units in each cluster.
+
+    References
+    ----------
+    Korn and Graubard (1998), Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data, Survey Methodology 24, 193-201.
+
+    Examples
+    --------
+    >>> found = clustered_proportion([4, 0, 0, 0, 0], [4, 4, 4, 4, 4], metric="fails")
+    >>> round(found.value, 2), [round(end, 3) for end in found.interval]
+    (0.2, [0.003, 0.758])
+    """
+    counts, n_c = np.asarray(events, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    counts, n_c = counts[n_c > 0], n_c[n_c > 0]
+    n, clusters, successes = float(n_c.sum()), len(n_c), float(counts.sum())
+    if not clusters:
+        return proportion(0, 0, metric=metric, level=level, **about)
+    share = successes / n
+    effective = float(clusters)
+    if clusters > 1 and 0 < successes < n:
+        spread = float(np.sum((counts - share * n_c) ** 2)) * clusters / (clusters - 1)
+        effect = max(spread / (n * share * (1 - share)), 1.0)
+        tail = (1 + level) / 2
+        ratio = float(stdtrit(n - 1, tail) / stdtrit(clusters - 1, tail))
+        effective = min(n / effect * ratio**2, n)
+    low, high = exact(share * effective, effective, level)
+    about.setdefault("events", int(successes))
+    return Estimate(
+        metric=metric,
+        value=share,
+        interval=(float(low), float(high)),
+        method="exact for clustered units (Korn-Graubard)",
+        n=int(n),
         level=level,
         **about,
     )

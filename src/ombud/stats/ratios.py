@@ -6,9 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betainc
 
 from ombud.stats.estimate import Estimate
-from ombud.stats.proportions import normal_quantile
+from ombud.stats.proportions import normal_quantile, wilson
 from ombud.stats.statistics import Floats
 
 Against = Literal["whole", "complement"]
@@ -101,6 +102,105 @@ def rate_ratio(
     high = np.where(adjusted, upper, high)
     none = ~(high > low) | ~np.isfinite(high)
     return Ratios(ratio, np.where(none, np.nan, low), np.where(none, np.nan, high), adjusted)
+
+
+def truncated_rate(
+    events: float, n: float, least: float, level: float = 0.95
+) -> tuple[float, float]:
+    r"""Return the exact interval of a rate that is only looked at with at least `least` events.
+
+    .. math:: P(X \ge x \mid X \ge m; p_{low}) = P(X \le x \mid X \ge m; p_{high}) = \alpha/2
+
+    The interval of Clopper and Pearson, for a binomial that is truncated below m. With just m
+    events, the lower end is 0: any rate gives at least m events to those who see no others.
+
+    Examples
+    --------
+    >>> truncated_rate(5, 15, 5)[0]
+    0.0
+    >>> low, high = truncated_rate(9, 15, 1)  # hardly truncated: Clopper and Pearson
+    >>> round(low, 3), round(high, 3)
+    (0.323, 0.837)
+    """
+    if not 0 < least <= events <= n:
+        raise ValueError(f"{events:g} of {n:g} units have an event; expected {least:g} or more")
+    tail = (1 - level) / 2
+
+    def at_least(count: float, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.asarray(betainc(count, n - count + 1, p) if count <= n else 0.0 * p)
+
+    def crossing(rises: bool) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            p = np.asarray((low + high) / 2)
+            seen = float(at_least(least, p))
+            more = float(at_least(events if rises else events + 1, p))
+            share = 0.0 if not seen else (more if rises else seen - more) / seen
+            share = share if seen or rises else 1.0
+            low, high = (float(p), high) if (share < tail) == rises else (low, float(p))
+        return (low + high) / 2
+
+    bottom = 0.0 if events == least else crossing(True)
+    return bottom, 1.0 if events == n else crossing(False)
+
+
+def selected_rate_ratio(
+    units: tuple[float, float, float],
+    rest: tuple[float, float],
+    *,
+    share: float | None,
+    rate: float,
+    spread: float = 0.0,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    r"""Return the interval of a ratio that is only given with enough events in the group.
+
+    Groups in which few events are expected are seen when they happen to have many, so their ratios
+    are too high on average and usual intervals lie too high. Here the group's rate has the interval
+    of `truncated_rate`, that of the rest Wilson's, and both are joined on the log scale by MOVER.
+
+    Parameters
+    ----------
+    units
+        How many units of the group have an event, how many there are, and the smallest number of
+        units with an event for which there is a ratio.
+    rest
+        Events and (effective) units outside the group.
+    share
+        The group's share of the whole when the ratio is to the whole; None for one to the rest.
+    rate
+        The group's rate of events; differs from that of its units where these are clusters.
+    spread
+        The standard error of the log of events in a unit that has some.
+
+    References
+    ----------
+    Donner and Zou (2012), Statistical Methods in Medical Research 21, 347-359 (MOVER).
+
+    Examples
+    --------
+    >>> low, high = selected_rate_ratio((9, 15, 5), (300, 2985), share=15 / 3000, rate=9 / 15)
+    >>> round(low, 1), round(high, 1)
+    (2.8, 8.2)
+    """
+    events, n, least = units
+    low, high = truncated_rate(events, n, least, level)
+    other = rest[0] / rest[1]
+    other_low, other_high = (float(end) for end in wilson(*rest, level))
+    within = normal_quantile(level) * spread
+    with np.errstate(all="ignore"):
+        centre = np.log(rate) - np.log(other if other > 0 else other_high)
+        down = np.hypot(np.log(events / n / low) if low else np.inf, within)
+        up = np.hypot(np.log(high * n / events), within)
+        gap = np.log(other_high / other) if other > 0 else 0.0
+        bottom = float(np.exp(centre - np.hypot(down, gap)))
+        top = float(
+            np.exp(centre + np.hypot(up, np.log(other / other_low))) if other > 0 else np.inf
+        )
+    if share is None:
+        return bottom, top
+    ends = [1 / share if np.isinf(e) else e / (share * e + 1 - share) for e in (bottom, top)]
+    return ends[0], ends[1]
 
 
 def ratio_of_means(

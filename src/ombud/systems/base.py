@@ -97,6 +97,9 @@ class Moderator(ABC):
     is_service: ClassVar[bool] = False
     """Whether it is asked over a network, so that answers cost and errors may pass."""
 
+    former_threshold: ClassVar[float | None] = None
+    """The score from which earlier versions of ombud flagged where a plan set no threshold."""
+
     @abstractmethod
     def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome per text, in the order of the texts."""

@@ -12,7 +12,7 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, Frame, read_table
 from ombud.data.ids import Vocabulary
-from ombud.data.label_errors import LabelErrors, Transport
+from ombud.data.label_errors import WITHDRAWN, LabelErrors, Transport
 from ombud.data.labels import Labels, LabelState
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, DataError, PlanError
@@ -28,7 +28,6 @@ def labels_from_texts(
     validation: Frame,
     *,
     transport: Transport = "error-rates",
-    bands: int = 1,
 ) -> Labels:
     r"""Return labels of items that systems read off their texts, with their measured errors.
 
@@ -49,12 +48,8 @@ def labels_from_texts(
         system was trained on, with and without the label, at least 20 for each.
     transport
         ``error-rates``: a system errs as often wherever an item stands; shares are corrected for
-        it. ``calibration``: a *yes* is right as often wherever an item stands; where lists follow
-        what items really hold, differences are pulled towards none, and validation texts must be
-        a random sample of the items. See `ombud.data.label_errors.Transport`.
-    bands
-        With scores and ``calibration``: into how many bands, with equally many validation texts,
-        scores are divided. With 1, yes and no are all that counts.
+        it. Where validation texts are texts of items, an audit checks this by how often items are
+        shown. ``calibration`` is refused: `ombud.data.label_errors.WITHDRAWN`.
 
     Returns
     -------
@@ -76,15 +71,15 @@ def labels_from_texts(
     >>> known = {"label": ["violence"] * 40, "text": [f"{s} {i}" for i, s in enumerate(said)],
     ...          "present": [i % 2 == 0 or i % 19 == 0 for i in range(40)]}
     >>> labels = labels_from_texts(
-    ...     plots, {"violence": KeywordModerator(terms=["murder"])}, known, transport="calibration"
+    ...     plots, {"violence": KeywordModerator(terms=["murder"])}, known
     ... )
     >>> labels.states.ravel().tolist(), labels.probability().round(2).ravel().tolist()
     ([1, 0], [0.98, 0.07])
     """
     if not systems:
         raise PlanError("name a system for each label that is wanted")
-    if bands < 1:
-        raise PlanError(f"bands is {bands}; at least 1 is expected")
+    if transport != "error-rates":
+        raise PlanError(WITHDRAWN)
     table = read_table(
         items, [Column("item", "id"), Column("text", "text", nullable=True)], "items"
     )
@@ -105,7 +100,8 @@ def labels_from_texts(
     names = tuple(sorted(systems))
     states = np.full((len(named), len(names)), LabelState.UNKNOWN, dtype=np.int8)
     said = np.full(states.shape, -1, dtype=np.int8)
-    counts = np.zeros((2, max(2, bands), len(names)), dtype=np.int64)
+    truth = np.full(states.shape, -1, dtype=np.int8)
+    counts = np.zeros((2, 2, len(names)), dtype=np.int64)
     exclusions = []
     empty = sum(text is None for text in texts)
     if empty:
@@ -119,9 +115,10 @@ def labels_from_texts(
         here = _ask(systems[name], [text for text in texts if text is not None])
         past = _ask(systems[name], checked)
         states[there, column] = np.where(here.decided, here.outcomes, np.int8(LabelState.UNKNOWN))
-        edges = _edges(past, bands, transport, systems[name].name)
-        of_items, of_known = _classes(here, edges), _classes(past, edges)
+        of_items, of_known = _classes(here), _classes(past)
         said[there, column] = of_items
+        people = dict(zip(map(str.strip, checked), present.tolist(), strict=True))
+        truth[:, column] = [-1 if x is None else int(people.get(x.strip(), -1)) for x in texts]
         for k in range(counts.shape[1]):
             counts[0, k, column] = int((present & (of_known == k)).sum())
             counts[1, k, column] = int((~present & (of_known == k)).sum())
@@ -129,7 +126,7 @@ def labels_from_texts(
         if lost:
             reason = f"{systems[name].name} gave no decision about {name}"
             exclusions.append(Exclusion("labels", "items", lost, reason, int(there.sum())))
-    errors = LabelErrors(said, counts[0], counts[1], transport)
+    errors = LabelErrors(said, counts[0], counts[1], transport, truth)
     who = ", ".join(dict.fromkeys(systems[name].name for name in names))
     rule = f"as {who} says of texts; errors measured on {known.height:,} texts ({transport})"
     return Labels(named, names, states, None, None, rule, tuple(exclusions), errors)
@@ -162,23 +159,6 @@ def _ask(system: Moderator, texts: Sequence[str]) -> Decisions:
     return found
 
 
-def _edges(
-    past: Decisions, bands: int, transport: Transport, name: str
-) -> NDArray[np.float64] | None:
-    """Return the scores at which bands end; None for yes and no."""
-    if bands == 1:
-        return None
-    if transport != "calibration":
-        raise PlanError("bands of scores need transport='calibration'")
-    scores = past.scores[past.decided].astype(np.float64)
-    if not len(scores) or np.isnan(scores).any():
-        raise PlanError(f"{name} gives no scores; bands must be 1")
-    return np.quantile(scores, np.arange(1, bands) / bands)
-
-
-def _classes(found: Decisions, edges: NDArray[np.float64] | None) -> NDArray[np.int8]:
-    if edges is None:
-        said = (found.outcomes == Outcome.FLAGGED).astype(np.int8)
-    else:
-        said = np.searchsorted(edges, found.scores.astype(np.float64), side="left").astype(np.int8)
+def _classes(found: Decisions) -> NDArray[np.int8]:
+    said = (found.outcomes == Outcome.FLAGGED).astype(np.int8)
     return np.where(found.decided, said, np.int8(-1)).astype(np.int8)

@@ -454,6 +454,10 @@ def read_decisions(
         If the answer cannot be read; the message holds an example.
     """
     if isinstance(answer, Decisions):
+        if answer.lacks_decisions and answer.decided.any():
+            raise AuditedSystemError(
+                f"{name} decided some texts and only scored others; return one or the other"
+            )
         return answer
     if _is_frame(answer):
         try:

@@ -9,7 +9,6 @@ from typing import Literal
 
 from ombud.errors import PlanError
 
-CHARACTERS_PER_TOKEN = 4
 _ASSUMED_SECONDS = 0.5
 
 
@@ -19,10 +18,13 @@ def least_seconds(
     concurrency: int,
     per_second: float | None,
     per_minute: float | None,
+    tokens: float = 0.0,
+    tokens_per_minute: float | None = None,
 ) -> tuple[float, str]:
     """Return how long some requests take at least, and what that assumes.
 
-    `times` are the seconds that earlier replies took; None is no limit.
+    `times` are the seconds that earlier replies took; `tokens` those of all requests together;
+    None is no limit.
 
     Examples
     --------
@@ -35,6 +37,8 @@ def least_seconds(
     rates = [rate for rate in (per_second, per_minute and per_minute / 60) if rate]
     if rates:
         seconds = max(seconds, requests / min(rates))
+    if tokens_per_minute:
+        seconds = max(seconds, 60 * tokens / tokens_per_minute)
     assumed = f"assuming replies in {_ASSUMED_SECONDS} s"
     return seconds, assumed if requests and not times else ""
 
@@ -48,42 +52,66 @@ class Price:
     amount
         For one unit; None when unknown, 0 when the service is free.
     unit
-        What the amount is for. Tokens are counted as four characters each: an approximation.
+        What the amount is for. Services that round up bill each text by *started* thousands or
+        hundreds of characters.
     currency
         Of the amount.
+    output
+        With ``1m-tokens``, the amount for a million tokens of answers. The longest answer that is
+        requested counts, so the cost is an upper bound.
+    characters_per_token
+        How many characters make a token: about four in English for most models, about three for
+        Claude models since 2026, fewer in other languages.
     """
 
     # A misspelt setting in a plan is a fault, not silence.
     __pydantic_config__ = {"extra": "forbid"}
 
     amount: float | None = None
-    unit: Literal["text", "1k-characters", "1m-tokens"] = "text"
+    unit: Literal[
+        "text", "1k-characters", "started-1k-characters", "started-100-characters", "1m-tokens"
+    ] = "text"
     currency: str = "USD"
+    output: float | None = None
+    characters_per_token: float = 4.0
 
-    def of(self, characters: int, questions: int, overhead: int) -> float | None:
+    def __post_init__(self) -> None:
+        if not self.characters_per_token > 0:
+            raise PlanError(f"price: characters_per_token is {self.characters_per_token}")
+        if self.output is not None and self.unit != "1m-tokens":
+            raise PlanError('price: output is for the unit "1m-tokens"')
+
+    def of(self, lengths: Sequence[int], overhead: int, answer: int = 0) -> float | None:
         """Return the price of some questions.
 
         Parameters
         ----------
-        characters
-            Of all texts together.
-        questions
-            How many texts.
+        lengths
+            The characters of each text.
         overhead
             Characters of prompt around each text.
+        answer
+            The longest answer to each, in tokens.
 
         Examples
         --------
-        >>> Price(0.5, "1k-characters").of(characters=5000, questions=10, overhead=0)
+        >>> Price(0.5, "1k-characters").of([500] * 10, overhead=0)
         2.5
+        >>> Price(0.5, "started-1k-characters").of([500] * 10, overhead=0)
+        5.0
         """
-        total = characters + overhead * questions
+        if self.amount is None:
+            return None
+        sizes = [length + overhead for length in lengths]
         units = {
-            "text": float(questions),
-            "1k-characters": total / 1000,
-            "1m-tokens": total / CHARACTERS_PER_TOKEN / 1e6,
+            "text": float(len(sizes)),
+            "1k-characters": sum(sizes) / 1000,
+            "started-1k-characters": float(sum(max(1, -(-size // 1000)) for size in sizes)),
+            "started-100-characters": float(sum(max(1, -(-size // 100)) for size in sizes)),
+            "1m-tokens": sum(sizes) / self.characters_per_token / 1e6,
         }
-        return None if self.amount is None else self.amount * units[self.unit]
+        answers = (self.output or 0.0) * len(sizes) * answer / 1e6
+        return self.amount * units[self.unit] + answers
 
 
 @dataclass(frozen=True)

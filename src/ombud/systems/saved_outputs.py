@@ -10,15 +10,17 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import Decisions, Outcome, score_outcomes
 from ombud.data.frames import Frame, MappedFile, open_frame
 from ombud.data.reading import WORDS, Reading, file_type, note, read_json
 from ombud.errors import DataError
 from ombud.systems.moderators.answers import Answer, decisions_of, exclusions_of
+from ombud.systems.moderators.mistral import MistralModeration
 from ombud.systems.moderators.openai import OpenAIModeration
 from ombud.systems.moderators.perspective import Perspective
 
 Key = Literal["id", "row", "text"]
+_HALF = 0.5
 
 DETOXIFY = WORDS["detoxify"]
 """The classes of Detoxify and of the Jigsaw challenges; the first that is there is the score."""
@@ -38,7 +40,7 @@ class SavedOutput:
 def saved_form(names: Sequence[str]) -> Literal["", "pipeline", "classes", "replies", "severities"]:
     """Return which tool saved a table or records with these columns or keys; empty if none did.
 
-    ``classes`` and ``severities`` hold scores only, so that a threshold is needed.
+    ``classes`` and ``severities`` hold scores only: without a threshold there is no decision.
     """
     found = set(names)
     if {"categories", "category_scores"} <= found:
@@ -187,31 +189,30 @@ def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
     reply = next((one for one in inner if isinstance(one, Mapping)), {})
     results = reply.get("results")
     if isinstance(results, list) and results and {"category_scores", "categories"} & {*results[0]}:
-        return OpenAIModeration(name=name).read
+        if "flagged" in results[0]:
+            return OpenAIModeration(name=name, model="as recorded").read
+        return MistralModeration(name=name, model="as recorded", threshold=threshold).read
     if not {"attributeScores", "categoriesAnalysis"} & set(reply):
         return None
-    if threshold is None:
-        scores = "severities from 0 to 7" if "categoriesAnalysis" in reply else "scores from 0 to 1"
-        raise DataError(name, [f"replies state {scores} and no decision; give threshold="])
     if "categoriesAnalysis" in reply:
         return lambda one: read_azure(one, threshold)
     attributes = list(reply["attributeScores"])
     return Perspective(name=name, attributes=attributes, threshold=threshold).read
 
 
-def read_azure(reply: Mapping[str, Any], threshold: float) -> Any:
+def read_azure(reply: Mapping[str, Any], threshold: float | None) -> Any:
     """Return what a reply of Azure AI Content Safety means.
 
-    A category whose severity reaches the threshold flags; so does a match of a blocklist.
+    A category whose severity reaches the threshold flags; so does a match of a blocklist. Without
+    a threshold there is a score, the largest severity, and no decision.
     """
-    severities = {
-        str(one["category"]): float(one["severity"])
-        for one in reply["categoriesAnalysis"]
-        if one.get("severity") is not None
-    }
+    # A severity may be absent by the schema, which does not say what that means.
+    severities = {str(e["category"]): float(e["severity"]) for e in reply["categoriesAnalysis"]}
     if not severities:
         raise LookupError("no category has a severity")
     worst = max(severities.values())
+    if threshold is None:
+        return Answer(Outcome.SCORED, worst, severities)
     flagged = worst >= threshold or bool(reply.get("blocklistsMatch"))
     return Answer(Outcome(flagged), worst / threshold, severities)
 
@@ -233,9 +234,37 @@ def read_nested(
     yes = flagged_labels(labels, reading, name)
     matrix = np.array([[t.get(label, np.nan) for label in labels] for t in tables], np.float32)
     scores = combined(matrix, [labels.index(label) for label in yes])
-    outcomes = (scores >= (0.5 if threshold is None else threshold)).astype(np.int8)
-    outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), outcomes)
+    outcomes = score_outcomes(scores, threshold)
+    if threshold is None:
+        outcomes = decide_by_labels(matrix, [labels.index(label) for label in yes])
     return SavedOutput(Decisions(np.array(ids), outcomes, scores, tuple(labels), matrix), key)
+
+
+def is_single_label(matrix: Any) -> bool:
+    """Return whether a model chooses one of its labels: scores add up to 1 over all of them."""
+    return bool(np.allclose(np.nansum(matrix, axis=1), 1.0, atol=0.02))
+
+
+def decide_by_labels(matrix: Any, columns: Sequence[int]) -> Any:
+    """Return what a model decides by itself: flagged where the label it chooses means flagged.
+
+    A multi-label model chooses none, so that there are scores without decisions.
+
+    `matrix` is texts x labels; `columns` are the labels that mean flagged.
+
+    Examples
+    --------
+    >>> decide_by_labels(np.array([[0.3, 0.7], [0.8, 0.2]]), [1]).tolist()
+    [1, 0]
+    >>> decide_by_labels(np.array([[0.3, 0.9]]), [1]).tolist()
+    [5]
+    """
+    lost = np.isnan(matrix[:, list(columns)]).all(axis=1)
+    outcomes = np.full(len(matrix), Outcome.SCORED, dtype=np.int8)
+    if is_single_label(matrix):
+        chosen = np.nan_to_num(matrix, nan=-np.inf).argmax(axis=1)
+        outcomes = np.isin(chosen, list(columns)).astype(np.int8)
+    return np.where(lost, np.int8(Outcome.ERROR), outcomes)
 
 
 def combined(matrix: Any, columns: Sequence[int], how: str = "auto") -> Any:
@@ -252,7 +281,7 @@ def combined(matrix: Any, columns: Sequence[int], how: str = "auto") -> Any:
     [0.3]
     """
     if how == "auto":
-        how = "sum" if np.allclose(np.nansum(matrix, axis=1), 1.0, atol=0.02) else "max"
+        how = "sum" if is_single_label(matrix) else "max"
     part = matrix[:, list(columns)]
     return np.sum(part, axis=1) if how == "sum" else np.max(part, axis=1)
 
@@ -287,33 +316,35 @@ def _classes(
     name: str,
 ) -> SavedOutput:
     """Return outputs with a score for each class, as of Detoxify: the first one decides."""
-    if threshold is None:
-        fault = "there are scores but no decisions; give the threshold at which to flag"
-        raise DataError(name, [fault])
     classes = [one for one in DETOXIFY if one in rows[0]]
     cells = {one: [row[one] for row in rows] for one in classes}
     matrix = pl.DataFrame(cells, strict=False).cast(pl.Float32).to_numpy()
     scores = matrix[:, 0]
     note(name, f"the score is column {classes[0]!r}", "assumed/score-column")
-    outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), scores >= threshold)
-    made = Decisions(np.array(ids), outcomes.astype(np.int8), scores, tuple(classes), matrix)
+    outcomes = score_outcomes(scores, threshold)
+    made = Decisions(np.array(ids), outcomes, scores, tuple(classes), matrix)
     return SavedOutput(made, key)
 
 
 def _top_labels(
     table: pl.DataFrame, ids: Any, key: Key, reading: Reading, threshold: float | None, name: str
 ) -> SavedOutput:
-    """Return outputs of a pipeline with the best label of each text: its score is that label's."""
+    """Return outputs of a pipeline with the best label of each text: its score is that label's.
+
+    Without a threshold the label decides. Of two labels the better one has at least half of the
+    probability; if not, labels do not exclude each other, and there is no decision.
+    """
     words = table["label"].cast(pl.String)
     labels = sorted(words.drop_nulls().unique().to_list())
     yes = flagged_labels(labels, reading, name)
     given = table["score"].cast(pl.Float32).to_numpy()
     is_yes = words.is_in(yes).to_numpy()
     scores = np.where(is_yes, given, 1 - given if len(labels) <= 2 else np.nan).astype(np.float32)
-    limit = 0.5 if threshold is None else threshold
-    outcomes = (is_yes & (given >= limit)).astype(np.int8)
-    if len(labels) <= 2:
-        outcomes = (scores >= limit).astype(np.int8)
+    outcomes = is_yes.astype(np.int8)
+    if threshold is not None:
+        outcomes = (is_yes & (given >= threshold)).astype(np.int8)
+    if len(labels) <= 2 and (threshold is not None or np.nanmin(given, initial=1.0) < _HALF):
+        outcomes = score_outcomes(scores, threshold)
     missing = words.is_null().to_numpy() | np.isnan(given)
     outcomes = np.where(missing, np.int8(Outcome.ERROR), outcomes)
     return SavedOutput(Decisions(ids, outcomes, scores), key)

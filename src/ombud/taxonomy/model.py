@@ -97,7 +97,7 @@ def read_crosswalk(path: str | PathLike[str]) -> Crosswalk:
         The file.
     """
     file = Path(path)
-    return _parse_crosswalk(file.read_text(encoding="utf-8"), str(file))
+    return _parse_crosswalk(read_utf8(file), str(file))
 
 
 def _parse_crosswalk(text: str, place: str) -> Crosswalk:

@@ -47,6 +47,7 @@ class Term:
     sub_identity: str
     text: str = field(repr=False)  # The term as spelled at the source
     kind: TermKind = "neutral"  # ``"neutral"`` or ``"slur"`` (slang included)
+    context: str = ""  # ``person``: it has other senses, and counts where people are meant
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def term_list_names() -> tuple[str, ...]:
     Examples
     --------
     >>> term_list_names()
-    ('terms-identity@1', 'terms-identity-extended@1', 'terms-jigsaw-bias@1')
+    ('terms-identity@1', 'terms-identity@2', 'terms-identity-extended@1', 'terms-jigsaw-bias@1')
     """
     return versioned_keys(".csv")
 
@@ -138,9 +139,11 @@ def read_terms(
     ----------
     source
         A CSV file, or any data frame that narwhals knows, with columns ``group`` and ``term``, and
-        optionally ``sub_identity`` (default: the group) and ``kind`` (``"neutral"``, the default,
-        or ``"slur"``). A file may start with lines such as ``# taxonomy: identity@1``, or
-        ``# extends: terms-identity@1`` to add to a list that comes with ombud.
+        optionally ``sub_identity`` (default: the group), ``kind`` (``"neutral"``, the default, or
+        ``"slur"``) and ``context`` (``"person"`` for a word that has other senses, such as
+        *black*: it counts where the words around it are about people). A file may start with lines
+        such as ``# taxonomy: identity@1``, or ``# extends: terms-identity@1`` to add to a list that
+        comes with ombud.
     name
         What to call it; by default the file's name.
     taxonomy
@@ -186,7 +189,7 @@ def _checked(
     for number, row in rows:
         group, text = row["group"], row["term"]
         sub, kind = row.get("sub_identity") or group, row.get("kind") or "neutral"
-        problems = _problems(group, sub, text, kind)
+        problems = _problems(group, sub, text, kind, row.get("context") or "")
         if not problems:
             if taxonomy is not None and group not in taxonomy.parent_ids:
                 problems.append(f"group is not one of {taxonomy.key}")
@@ -199,7 +202,8 @@ def _checked(
         for problem in problems:
             faults.setdefault(problem, []).append(number)
         if not problems:
-            terms.append(Term(group, sub, text, cast(TermKind, kind)))
+            context = row.get("context") or ""
+            terms.append(Term(group, sub, text, cast(TermKind, kind), context))
     if not terms and not faults:
         raise DataError(place, ["no terms found; expected at least one row"])
     if faults:
@@ -213,7 +217,7 @@ def _checked(
     )
 
 
-def _problems(group: Any, sub: Any, text: Any, kind: Any) -> list[str]:
+def _problems(group: Any, sub: Any, text: Any, kind: Any, context: Any) -> list[str]:
     problems = []
     if not isinstance(group, str) or not group.strip():
         problems.append("group is empty; expected the name of a group")
@@ -221,6 +225,8 @@ def _problems(group: Any, sub: Any, text: Any, kind: Any) -> list[str]:
         problems.append("sub_identity is not a text")
     if kind not in ("neutral", "slur"):
         problems.append("kind is unknown; expected neutral or slur")
+    if context not in ("", "person"):
+        problems.append("context is unknown; expected person, or nothing")
     fault = term_fault(text)
     return [*problems, fault] if fault else problems
 

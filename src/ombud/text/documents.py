@@ -11,8 +11,13 @@ import gzip
 import io
 import json
 import re
+import struct
+import subprocess
+import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +27,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from ombud.errors import DataError, require
+from ombud.files import without_advice
 
 BLOCK = 8 << 20
 """Bytes, or characters, of a batch of documents."""
@@ -107,7 +113,8 @@ def read_documents(
     """
     columns, damage = columns or Columns(), damage if damage is not None else Damage()
     if not path.is_file():
-        raise DataError(str(path), ["there is no such file"])
+        odd = "it is not a regular file" if path.exists() else "there is no such file"
+        raise DataError(str(path), [odd])
     form = _form(path)
     try:
         yield from _READERS[form](path, columns, damage)
@@ -115,6 +122,11 @@ def read_documents(
         damage.files[path.name] = (
             f"the compressed data is cut or damaged ({fault}); what stands before is used"
         )
+    except (OSError, UnicodeDecodeError, pa.ArrowException, pl.exceptions.PolarsError) as fault:
+        reason = without_advice(fault)
+        damage.files[path.name] = f"damaged ({reason}); what stands before is used"
+    except pl.exceptions.PanicException:
+        damage.files[path.name] = "damaged; what stands before is used"
 
 
 def _form(path: Path) -> str:
@@ -445,7 +457,8 @@ _READERS: dict[str, Callable[[Path, Columns, Damage], Iterator[Documents]]] = {
 
 
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
-_LONGEST = 64 << 20
+_LONGEST = 16 << 20
+_PAGE_SECONDS, _PAGE_MEMORY = 10.0, 2 << 30
 _CUT = "the archive is cut in the middle"
 _MOST_FAULTS = 100
 _MEMBER = re.compile(rb"(?P<begin>\x1f\x8b\x08)")
@@ -470,7 +483,7 @@ def read_archive(path: Path, damage: Damage) -> Iterator[Documents]:
     size, lines, last, declared = 0, False, 0, 0
     held: _Row | None = None
     places = _Places(path, damage)
-    with path.open("rb") as raw:
+    with path.open("rb") as raw, closing(_PageReader()) as pages:
         records = iter(ArchiveIterator(raw, parse_http=True, auto_decode="all"))
         while True:
             record, fault = None, ""
@@ -489,7 +502,8 @@ def read_archive(path: Path, damage: Damage) -> Iterator[Documents]:
                 if record.record_type & kinds:
                     lines = lines or record.record_type == WarcRecordType.conversion
                     try:
-                        held = _row(record, record.reader.read(_LONGEST + 1), damage)
+                        body = record.reader.read(_LONGEST + 1)
+                        held = _row(record, body, damage, pages)
                     except OSError as error:
                         fault, dropped = f"the data is damaged ({error})", True
             if fault:
@@ -572,7 +586,7 @@ def _table(rows: list[_Row], row: int) -> pl.DataFrame:
     return frame.with_columns(id=pl.lit(None, pl.String), row=numbers)
 
 
-def _row(record: Any, body: bytes, damage: Damage) -> _Row | None:
+def _row(record: Any, body: bytes, damage: Damage, pages: _PageReader) -> _Row | None:
     from fastwarc.warc import WarcRecordType
 
     if len(body) > _LONGEST:
@@ -589,7 +603,11 @@ def _row(record: Any, body: bytes, damage: Damage) -> _Row | None:
         charset = _CHARSET.search(kind)
         text = _decoded_page(body, charset.group(1) if charset else "utf-8", damage)
         if "html" in kind.lower():
-            text = _plain_text(text)
+            found = pages.text(text)
+            if found is None:
+                damage.add(f"pages that take over {_PAGE_SECONDS:g} s, or too much memory, to read")
+                return None
+            text = found
     uri = record.headers.get("WARC-Target-URI")
     date = record.headers.get("WARC-Date")
     language = record.headers.get("WARC-Identified-Content-Language")
@@ -604,12 +622,65 @@ def _decoded_page(body: bytes, charset: str, damage: Damage) -> str:
         return body.decode("utf-8", "replace")
 
 
-def _plain_text(page: str) -> str:
-    require("resiliparse", "warc")
-    from resiliparse.extract.html2text import extract_plain_text
+# The parser takes time and memory that grow with the square of how deeply tags are nested, and
+# nothing interrupts it: so it runs in a process of its own, which can be ended.
+_WORKER = """
+import struct, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), resource.RLIM_INFINITY))
+except (ImportError, ValueError, OSError):
+    pass
+from resiliparse.extract.html2text import extract_plain_text
+read, write = sys.stdin.buffer, sys.stdout.buffer
+while head := read.read(8):
+    page = read.read(struct.unpack("<Q", head)[0]).decode("utf-8", "replace")
+    text = extract_plain_text(page, main_content=True, alt_texts=False, links=False).encode()
+    write.write(struct.pack("<Q", len(text)) + text)
+    write.flush()
+"""
 
-    found: str = extract_plain_text(page, main_content=True, alt_texts=False, links=False)
-    return found
+
+class _PageReader:
+    """Takes the text out of pages, each within a time and a size; a process that fails is ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def text(self, page: str) -> str | None:
+        """Return the text of a page; None where it takes too long, or the parser fails."""
+        require("resiliparse", "warc")
+        if self._process is None or self._process.poll() is not None:
+            words = [sys.executable, "-c", _WORKER, str(_PAGE_MEMORY)]
+            pipe, null = subprocess.PIPE, subprocess.DEVNULL
+            self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=null)
+        process = self._process
+        late = threading.Timer(_PAGE_SECONDS, process.kill)
+        late.start()
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            data = page.encode("utf-8", "replace")
+            process.stdin.write(struct.pack("<Q", len(data)) + data)
+            process.stdin.flush()
+            head = process.stdout.read(8)
+            size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+            body = process.stdout.read(size)
+            if len(head) == 8 and len(body) == size:
+                return body.decode()
+        except OSError:  # it ended while it was written to
+            pass
+        finally:
+            late.cancel()
+        self.close()
+        return None
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            with suppress(OSError):
+                self._process.communicate()
+            self._process = None
 
 
 def _length(record: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ombud.errors import DataError
 from ombud.taxonomy.terms import TermList, load_terms
+from ombud.text.context import in_context
 from ombud.text.matching import Ints, Matches, TermMatcher, as_texts
 
 # Term matching as the speech-suppression paper's published code does it, for comparison.
@@ -131,6 +132,14 @@ class IdentityTags:
         """Return the number of texts per group."""
         return dict(zip(self.groups, self.membership.sum(axis=0).tolist(), strict=True))
 
+    def with_groups(self, groups: Sequence[str]) -> IdentityTags:
+        """Return the tags in columns for these groups; a group without terms has no texts."""
+        membership = np.zeros((len(self), len(groups)), dtype=np.bool_)
+        for column, group in enumerate(groups):
+            if group in self.groups:
+                membership[:, column] = self.of(group)
+        return replace(self, groups=tuple(groups), membership=membership)
+
     def compare(self, other: IdentityTags) -> tuple[TagDifference, ...]:
         """Return, group by group, how another tagging of the same texts differs."""
         if len(self) != len(other) or self.groups != other.groups:
@@ -148,6 +157,17 @@ class IdentityTags:
             TagDifference(group=group, both=a, only_first=b, only_second=c)
             for group, a, b, c in zip(self.groups, both, first, second, strict=True)
         )
+
+
+def default_terms(mode: str) -> str:
+    """Return the term list that is used where none is named.
+
+    Examples
+    --------
+    >>> default_terms("whole-word"), default_terms("published")
+    ('terms-identity@2', 'terms-identity@1')
+    """
+    return "terms-identity@1" if mode == "published" else "terms-identity@2"
 
 
 def tag_identities(
@@ -168,7 +188,7 @@ def tag_identities(
     texts
         A list, an array, or a series of any data frame library.
     terms
-        The term list; by default ``terms-identity@1``.
+        The term list; by default ``terms-identity@2``, and ``terms-identity@1`` in published mode.
     mode
         ``"whole-word"``: exact whole words (see `TermMatcher`), and a term that stands under
         several groups counts for all of them. ``"published"``: exactly as the published code of the
@@ -187,13 +207,16 @@ def tag_identities(
     0
     """
     rows = as_texts(texts)
-    listed = load_terms("terms-identity@1") if terms is None else terms
+    listed = load_terms(default_terms(mode)) if terms is None else terms
     shape = (len(rows), len(listed.terms))
     if mode == "published":
         matches = Matches(*published_pairs(rows, listed, punctuation), shape)
     elif mode == "whole-word":
         spellings = [term.text for term in listed.terms]
         matches = TermMatcher(spellings, suffixes=suffixes).match(rows)
+        if any(term.context for term in listed.terms):
+            named = in_context(rows, listed.terms, matches.text_index, matches.term_index)
+            matches = Matches(matches.text_index[named], matches.term_index[named], shape)
     else:
         raise DataError("mode", [f"found {mode!r}; expected 'whole-word' or 'published'"])
     text, term = matches.text_index, matches.term_index

@@ -16,7 +16,15 @@ from scipy.sparse.csgraph import connected_components
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError, PlanError
-from ombud.files import read_json, read_parquet, sweep, write_json, write_parquet, write_text
+from ombud.files import (
+    csv_text,
+    read_json,
+    read_parquet,
+    sweep,
+    write_json,
+    write_parquet,
+    write_text,
+)
 from ombud.taxonomy import load_dictionary
 from ombud.taxonomy.dictionary import Dictionary
 from ombud.text.dedup import NearDuplicates, content_keys
@@ -437,7 +445,8 @@ def source_texts(
     Raises
     ------
     DataError
-        If a file cannot be read at all, or no paragraph was found.
+        If the only file cannot be read at all, or no paragraph was found. Of several files, those
+        that cannot be read are listed in `Sourced.damaged`.
     """
     files = [Path(path) for path in paths]
     if not files:
@@ -448,11 +457,16 @@ def source_texts(
     total = sum(file.stat().st_size for file in files if file.is_file())
     done = 0
     for file in files:
-        for batch in read_documents(file, columns=columns, damage=damage):
-            collector.take(batch, file.name)
-            if progress is not None:
-                progress(done + batch.bytes_read, total, file.name)
-        done += file.stat().st_size
+        try:
+            for batch in read_documents(file, columns=columns, damage=damage):
+                collector.take(batch, file.name)
+                if progress is not None:
+                    progress(done + batch.bytes_read, total, file.name)
+        except DataError as error:
+            if len(files) == 1:
+                raise
+            damage.files[file.name] = "; ".join(error.faults)  # the others are used
+        done += file.stat().st_size if file.exists() else 0
     if not collector.paragraphs:
         faults = [f"{name}: {reason}" for name, reason in damage.files.items()]
         left = [f"{n:,} {what} left out: {why}" for (what, why), n in collector.left.items()]
@@ -531,7 +545,7 @@ def write_sourced(folder: Path, sourced: Sourced) -> None:
     folder that has the last is complete.
     """
     write_parquet(folder / "candidates.parquet", sourced.candidates)
-    write_text(folder / "wanted_found.csv", sourced.table.write_csv())
+    write_text(folder / "wanted_found.csv", csv_text(sourced.table))
     content: dict[str, Any] = {
         "facts": sourced.facts,
         "damaged files": sourced.damaged,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,16 +21,11 @@ from numpy.typing import NDArray
 from ombud.errors import DataError
 from ombud.files import read_utf8
 from ombud.taxonomy.resources import parse_commented_csv
+from ombud.text.grammar import ENGLISH, Role, Word, is_form, parts, role
 
 Way = Literal["swap", "to female", "to male"]
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*\.?")
-ENGLISH = {
-    name: frozenset(words.split())
-    for name, words in tomllib.loads(
-        (files("ombud.text") / "files" / "english@1.toml").read_text(encoding="utf-8")
-    ).items()
-}
-"""Closed-class words of English, by what they are used for."""
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 
 
 class Swapped(NamedTuple):
@@ -42,6 +36,8 @@ class Swapped(NamedTuple):
     # 1 where more words became female than male (or went along a swap's pairs than against them),
     # -1 where more became male, 0 where none or as many of both.
     direction: NDArray[np.int64]
+    # Rows left as they were because a swap could not tell what a word stands for.
+    abstained: frozenset[int] = frozenset()
 
 
 def _cased(new: str, old: str) -> str:
@@ -96,15 +92,19 @@ class WordSwap:
 class GenderSwap:
     """Swaps gendered words of English: pronouns, nouns, titles and first names.
 
-    The grammar is kept: *her* becomes *him* or *his*, *his* becomes *her* or *hers*, by the word
-    that follows. That is a rule of thumb, right in most sentences and not in all. First names and
-    titles are swapped where they are capitalised. A person known by name becomes another: facts
-    are not kept, and a name tells nobody's gender; the test is of the system, not of the person.
+    The grammar is kept: *her* becomes *him* or *his*, *his* becomes *her* or *hers*, by the parts
+    of speech around them. A text in which a pronoun has two readings ("saw her duck") is left as
+    it is, and its row is in `Swapped.abstained`. First names are swapped where they are
+    capitalized and name a person: not as a surname, place or religion. A person known by name
+    becomes another: facts are not kept, and a name does not show anyone's gender; the test is of
+    the system, not of the person.
 
     Examples
     --------
     >>> GenderSwap().apply(["He gave her his book.", "Her brother saw her, Mr. Smith."]).texts
     ['She gave him her book.', 'His sister saw him, Ms. Smith.']
+    >>> sorted(GenderSwap().apply(["It made her angry.", "I saw her duck."]).abstained)
+    [1]
     """
 
     # ``"swap"`` changes every gendered word into its counterpart; ``"to female"`` and ``"to male"``
@@ -115,57 +115,424 @@ class GenderSwap:
 
     def apply(self, texts: Sequence[str]) -> Swapped:
         """Return the texts with gendered words swapped."""
-        to_female, to_male = _gendered()
-        female = self.way in ("swap", "to female")
-        male = self.way in ("swap", "to male")
+        result: list[str] = []
+        changed = np.zeros(len(texts), dtype=np.int64)
+        direction = np.zeros(len(texts), dtype=np.int64)
+        abstained = set()
+        for row, text in enumerate(texts):
+            found = self._edits(text)
+            if found is None:
+                abstained.add(row)
+            pieces: list[str] = []
+            at = 0
+            for start, end, new, way in found or ():
+                pieces += (text[at:start], new)
+                at = end
+                changed[row] += 1
+                direction[row] += way
+            result.append("".join((*pieces, text[at:])))
+        return Swapped(result, changed, np.sign(direction), frozenset(abstained))
 
-        def replace(old: str, rest: str) -> tuple[str, int] | None:
-            word = old.lower().replace("\u2019", "'")
-            if word in ("him", "his", "her", "hers"):
-                new, direction = _pronoun(word, rest)
-                allowed = female if direction > 0 else male
-                return (_cased(new, old), direction) if allowed else None
-            for table, direction, allowed in ((to_female, 1, female), (to_male, -1, male)):
-                found = table.get(word) if allowed else None
-                if found is None:
-                    continue
-                new, kind = found
-                if kind in ("name", "title") and not old[:1].isupper():
-                    continue
-                if kind == "name" and not self.names:
-                    continue
-                return _cased(new, old), direction
+    def _edits(self, text: str) -> list[tuple[int, int, str, int]] | None:
+        """Return which spans become what, with 1 if female; None where a pronoun is unclear."""
+        sentence = _Sentence(text)
+        edits = []
+        for at in range(len(sentence.words)):
+            found = sentence.counterpart(at, self.names)
+            if found is None:
+                continue
+            start, end, new, direction = found
+            if self.way != "swap" and (direction > 0) != (self.way == "to female"):
+                continue
+            if not new:
+                return None
+            edits.append((start, end, new, direction))
+        return edits
+
+
+_HONORIFICS = frozenset({"mr", "mrs", "ms", "miss", "dr", "st", "prof", "jr", "sr", "rev", "mx"})
+_NATIONS = ("english", "french", "irish", "dutch", "welsh", "scots", "cornish")
+_FIXED = frozenset(tuple(phrase.split("_")) for phrase in ENGLISH["fixed"])
+_FIXED_FIRST = frozenset(word for phrase in _FIXED for word in phrase)
+
+
+class _Sentence:
+    """A text in words, and which of them have a counterpart of the other gender."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.words = text, _words(text)
+        letters = [char for char in text if char.isalpha()]
+        self.capitals = bool(letters) and all(char.isupper() for char in letters)
+        lows = {word.low for word in self.words}
+        self.married = "mrs" in lows
+        self.holy = bool(lows & {"god", "jesus", "christ", "allah", "lord"})
+
+    def counterpart(self, at: int, names: bool) -> tuple[int, int, str, int] | None:
+        """Return the span, what takes its place ("" if unclear) and 1 if that is female."""
+        word = self.words[at]
+        low, text, end = word.low, word.text, word.end
+        if low in ("him", "his", "her", "hers", "her's"):
+            if self._deity(at):
+                return None
+            meant: Role = "alone" if low == "her's" else role(self.words, at)
+            if meant == "unclear" and low != "him":
+                return word.start, end, "", 1 if low == "his" else -1
+            if low == "him":
+                return word.start, end, _cased("her", text), 1
+            if low == "his":
+                return word.start, end, _cased("her" if meant == "owner" else "hers", text), 1
+            return word.start, end, _cased("him" if meant == "object" else "his", text), -1
+        titled = self._title(at)
+        if titled is not None:
+            return titled
+        found = _entry(low)
+        tail = ""
+        if found is None and low.endswith("'s"):
+            low, end, tail = low[:-2], end - 2, text[-2:]
+            text = text[:-2]
+            found = _entry(low)
+        if found is None or self._fixed(at):
             return None
+        new, direction, kind = found
+        if kind in ("name", "unsure"):
+            if not names or not self._person(at, kind, direction, tail):
+                return None
+        elif not self._meant(at, low, kind):
+            return None
+        following = self.text[word.end : word.end + 2]
+        if "\u2019" in text:
+            new = new.replace("'", "\u2019")
+        if (
+            following[:1] in ("'", "\u2019")
+            and not following[1:].strip()
+            and low.endswith("s")
+            and not new.endswith("s")
+        ):
+            return word.start, end + 1, _cased(new, text) + following[0] + "s", direction
+        return word.start, end, _cased(new, text), direction
 
-        return _apply(texts, replace)
+    def _deity(self, at: int) -> bool:
+        return (
+            self.holy and self._inside(at) and self.words[at].text.istitle() and not self.capitals
+        )
 
+    def _inside(self, at: int) -> bool:
+        """Return whether a word stands inside a sentence, so that a capital means something."""
+        if not at:
+            return False
+        gap, before = self.words[at].gap, self.words[at - 1].low
+        if before in _HONORIFICS and gap.strip() in ("", "."):
+            return True
+        return re.search(r"[.!?:;\n\"\u201c\u2018*\u2022]", gap) is None
 
-def _pronoun(word: str, rest: str) -> tuple[str, int]:
-    """Return the counterpart of him, his, her or hers, and 1 if it is female."""
-    if word == "him":
-        return "her", 1
-    if word == "hers":
-        return "his", -1
-    owns = _owns(rest)
-    if word == "her":
-        return ("his" if owns else "him"), -1
-    return ("her" if owns else "hers"), 1
+    def _title(self, at: int) -> tuple[int, int, str, int] | None:
+        """Return the counterpart of a title before a name."""
+        word = self.words[at]
+        if word.low not in (
+            "mr",
+            "mrs",
+            "ms",
+            "miss",
+            "madam",
+            "sir",
+            "dame",
+            "lord",
+            "lady",
+            "master",
+        ):
+            return None
+        ahead = self.words[at + 1] if at + 1 < len(self.words) else None
+        if not word.text[:1].isupper():
+            return None
+        joined = ahead is not None and ahead.gap in (" ", ". ", "\u00a0", ".")
+        name = joined and ahead is not None and ahead.text[:1].isupper()
+        office = joined and ahead is not None and ahead.low in ENGLISH["offices"]
+        dot = self.text[word.end : word.end + 1] == "."
+        both = (
+            ahead is not None
+            and ahead.low in ("and", "or", "&")
+            or ahead is not None
+            and ahead.gap.strip() in ("&", "/", ".&")
+        )
+        if self._fixed(at):
+            return None
+        if word.low == "mr":
+            if office:
+                return word.start, word.end + dot, _cased("Madam", word.text), 1
+            new = "Mrs" if self.married else "Ms"
+            return (
+                word.start,
+                word.end,
+                new.upper() if word.text == "MR" and self.capitals else new,
+                1,
+            )
+        if word.low == "madam" and office:
+            return word.start, word.end, "Mr.", -1
+        if word.low in ("mrs", "ms") or word.low == "miss" and (name or both):
+            return word.start, word.end, "MR" if word.text.isupper() and self.capitals else "Mr", -1
+        if word.low == "sir" and not name and not self.capitals:
+            return word.start, word.end, "Madam", 1
+        pairs = {"sir": ("Dame", 1), "dame": ("Sir", -1), "lord": ("Lady", 1), "lady": ("Lord", -1)}
+        if word.low in pairs and name:
+            new, direction = pairs[word.low]
+            return word.start, word.end, _cased(new, word.text), direction
+        return None
 
+    def _fixed(self, at: int) -> bool:
+        """Return whether a word belongs to a fixed expression, such as "mother tongue"."""
+        if self.words[at].low not in _FIXED_FIRST:
+            return False
+        lows = [word.low for word in self.words[max(0, at - 2) : at + 3]]
+        here = min(at, 2)
+        return any(
+            tuple(lows[first : first + size]) in _FIXED
+            for size in (2, 3)
+            for first in range(max(0, here - size + 1), here + 1)
+        )
 
-def _owns(rest: str) -> bool:
-    """Say whether what follows can be owned: a word, near enough, that begins nothing new."""
-    gap = re.match(r"[\s\"'\u201c\u2018(-]*", rest)
-    ahead = rest[gap.end() :] if gap else rest
-    if not gap or not gap.group() or "(" in gap.group():
+    def _near(self, at: int, step: int) -> Word | None:
+        """Return the word before or after, if only a space stands between."""
+        there = at + step
+        if not 0 <= there < len(self.words):
+            return None
+        gap = self.words[max(at, there)].gap
+        return (
+            self.words[there]
+            if gap in (" ", "\u00a0", "-") or gap == ". " and self.words[there].low in _HONORIFICS
+            else None
+        )
+
+    def _titled(self, word: Word | None) -> bool:
+        return word is not None and word.text[:1].isupper() and not word.text[1:].isupper()
+
+    def _surname(self, at: int) -> bool:
+        """Return whether the word before shows that this one is a surname or part of a name."""
+        before = self._near(at, -1)
+        if before is None or not self._titled(before):
+            return False
+        if before.low in ENGLISH["familiar"] or before.low in ("and", "or", "i"):
+            return False
+        if before.low in ("mr", "mrs", "ms", "miss", "dr", "prof", "rev"):
+            return not self._titled(self._near(at, 1))
+        given = _entry(before.low)
+        if given is not None and given[2] in ("name", "unsure"):
+            return not self._titled(self._near(at, 1))
+        if not self._inside(at - 1):
+            return parts(before.low) == "n"
+        return not self._titled(self._near(at, 1)) or parts(before.low) == "n"
+
+    def _person(self, at: int, kind: str, direction: int, tail: str) -> bool:
+        """Return whether a name names a person by a first name."""
+        word = self.words[at]
+        if not word.text[:1].isupper():
+            return False
+        if self.capitals:
+            return kind == "name"
+        before, after = self._near(at, -1), self._near(at, 1)
+        low = before.low if before else ""
+        if low in (
+            "st",
+            "saint",
+            "san",
+            "santa",
+            "port",
+            "fort",
+            "lake",
+            "mount",
+            "mt",
+            "new",
+            "cape",
+        ):
+            return False
+        if (
+            after is not None
+            and self._titled(after)
+            and after.low.removesuffix("'s") in ENGLISH["places"]
+        ):
+            return False
+        if self._surname(at):
+            return False
+        if kind == "name":
+            return True
+        if low in ENGLISH["familiar"] or low in ENGLISH["kin"]:
+            return True
+        if tail or low in ENGLISH["place_signs"]:
+            return False
+        if low == "to" and at > 1 and is_form(self.words[at - 2].low, "moving"):
+            return False
+        if after is not None and self._titled(after):
+            return parts(after.low)[0] in "nN" and after.low not in ("church", "democrat")
+        if (
+            after is not None
+            and after.low in ENGLISH["speaking"]
+            and word.low not in ("hope", "will")
+        ):
+            return True
+        if (
+            after is None
+            or after.low not in ("has", "had", "did", "and")
+            and (
+                parts(after.low)[0] not in "ds"
+                or parts(after.low)[0] == "s"
+                and "n" in parts(after.low).lower()
+                or after.low in ENGLISH["stirring"]
+            )
+        ):
+            return False
+        if self._inside(at) and low not in ("and", "that", "when", "because", "but", "if", "while"):
+            return False
+        mine = (
+            ("he", "his", "him", "himself") if direction > 0 else ("she", "her", "hers", "herself")
+        )
+        for later in self.words[at + 1 :]:
+            if re.search(r"[.!?;]", later.gap):
+                return False
+            other = _entry(later.low)
+            if later.low in mine:
+                return True
+            if other is not None and other[2] != "pronoun":
+                return False
         return False
-    token = _TOKEN.match(ahead)
-    if token is None:
-        return False
-    word = token.group().rstrip(".").lower()
-    if word in ENGLISH["ownable"]:
-        following = _TOKEN.match(ahead[token.end() :].lstrip())
-        return following is not None and following.group().lower() not in ENGLISH["after_object"]
-    return word not in ENGLISH["after_object"]
+
+    def _meant(self, at: int, low: str, kind: str) -> bool:
+        """Return whether a noun or pronoun names a gender here."""
+        word, start = self.words[at], self.words[at].start
+        before, after = self._near(at, -1), self._near(at, 1)
+        previous = before.low if before else ""
+        following = after.low if after else ""
+        if kind == "title":
+            return self._titled(word) and self._titled(after)
+        if kind == "pronoun":
+            if re.search(r"(?<![^\W_])\(?s\)?/?$", self.text[:start], re.IGNORECASE):
+                return not re.search(r"[/)]$", self.text[:start])  # s/he and (s)he
+            return not (low in ("he", "himself") and self._deity(at))
+        if self.text[start - 1 : start] == ")" or self.text[max(0, start - 3) : start].lower() in (
+            "wo/",
+            "fe/",
+        ):
+            return False
+        if low in ("god", "gods"):
+            return not (word.text[:1].isupper() and self._inside(at)) and (
+                low == "gods"
+                or previous
+                in (
+                    "a",
+                    "the",
+                    "another",
+                    "every",
+                    "each",
+                    "some",
+                    "this",
+                    "that",
+                    "greek",
+                    "norse",
+                    "roman",
+                    "hindu",
+                    "and",
+                    "or",
+                )
+            )
+        if low in ("man", "boy", "dude", "bro", "guys", "girl", "god") and self._exclaimed(at):
+            return False
+        if (
+            low == "man"
+            and previous in ("to", "they", "we", "will", "must", "who", "helped")
+            and following in ("the", "a", "his", "their", "our")
+        ):
+            return False
+        if low in ("count", "counts", "master", "mum", "ma", "pa", "sis", "bro", "hes", "shes"):
+            return low not in ("count", "counts")
+        if low in (
+            "mother",
+            "mothers",
+            "father",
+            "fathers",
+            "husband",
+            "husbands",
+            "host",
+            "hosts",
+            "bull",
+            "cow",
+            "widow",
+            "widows",
+        ) and previous in ("to", "will"):
+            return following not in ("a", "the", "his", "her", "their", "an", "this", "our")
+        if low in ("duke", "king", "queen", "prince", "princess") and following in (
+            "university",
+            "kong",
+            "arthur's",
+        ):
+            return False
+        if self._titled(word) and self._inside(at):
+            if any(low.startswith(nation) for nation in _NATIONS):
+                return True
+            if (
+                low.endswith("man")
+                and len(low) > 5
+                and not self._titled(after)
+                and self._titled(before)
+            ):
+                return previous in ("mr", "madam")
+            if low in (
+                "mother",
+                "father",
+                "mom",
+                "dad",
+                "mum",
+                "mommy",
+                "daddy",
+                "grandma",
+                "grandpa",
+            ):
+                return True
+            if before is not None and self._titled(before) and not self._titled(after):
+                given = _entry(before.low)
+                return parts(before.low) != "n" and (given is None or given[2] != "name")
+        return True
+
+    def _exclaimed(self, at: int) -> bool:
+        """Return whether a word only calls out: "Man, that hurt", "thanks, man!"."""
+        word = self.words[at]
+        after = self.words[at + 1].gap if at + 1 < len(self.words) else self.text[word.end :]
+        if word.low == "guys":
+            return not self._inside(at) or word.gap.strip() == ","
+        if after[:1] not in (",", "!", ".", "?", "") or after[:3] == "...":
+            return False
+        if not self._inside(at):
+            return after[:1] in (",", "!")
+        return word.gap.strip() == ","
+
+
+def _words(text: str) -> list[Word]:
+    found, at = [], 0
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        low = match.group().lower().replace("\u2019", "'")
+        found.append(Word(match.group(), low, text[at:start], start, end))
+        at = end
+    return found
+
+
+@cache
+def _entry(low: str) -> tuple[str, int, str] | None:
+    """Return the counterpart of a word, 1 if that is female, and the kind of word."""
+    for table, direction in zip(_gendered(), (1, -1), strict=True):
+        if low in table:
+            new, kind = table[low]
+            return new, direction, kind
+    for ending, other, direction in (
+        ("women", "men", -1), ("woman", "man", -1), ("men", "women", 1), ("man", "woman", 1),
+    ):  # fmt: skip
+        stem = low.removesuffix(ending)
+        if stem != low and (stem in ENGLISH["man_compounds"] or direction < 0 and len(stem) > 2):
+            return stem + other, direction, "noun"
+    for prefix in ("step", "grand", "god", "great", "foster", "ex"):
+        stem = low.removeprefix(prefix)
+        if stem != low and len(stem) > 2 and stem.rstrip("s") in ENGLISH["kin"]:
+            found = _entry(stem)
+            if found is not None:
+                return prefix + found[0], found[1], found[2]
+    return None
 
 
 def _apply(texts: Sequence[str], replace: Callable[[str, str], tuple[str, int] | None]) -> Swapped:
@@ -196,8 +563,8 @@ def _apply(texts: Sequence[str], replace: Callable[[str, str], tuple[str, int] |
 @cache
 def _gendered() -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]:
     """Return words that become female, and words that become male, with their kind."""
-    text = files("ombud.text").joinpath("files", "gender-swap@1.csv").read_text(encoding="utf-8")
-    _, rows = parse_commented_csv(text, "gender-swap@1", ("male", "female", "kind", "way"))
+    text = files("ombud.text").joinpath("files", "gender-swap@2.csv").read_text(encoding="utf-8")
+    _, rows = parse_commented_csv(text, "gender-swap@2", ("male", "female", "kind", "way"))
     to_female: dict[str, tuple[str, str]] = {}
     to_male: dict[str, tuple[str, str]] = {}
     for _, row in rows:

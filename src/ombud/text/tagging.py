@@ -23,16 +23,16 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.taxonomy.terms import ATTRIBUTES, TermList, load_terms, read_terms
 from ombud.text.folding import detect_languages
-from ombud.text.identity import IdentityTags, TagMode, tag_identities
-from ombud.text.swaps import ENGLISH
+from ombud.text.grammar import ENGLISH
+from ombud.text.identity import IdentityTags, TagMode, default_terms, tag_identities
 
 # Presets, counts and regressions all ask for the tags of one audit's texts.
 _tags: WeakKeyDictionary[Texts, dict[tuple[Any, ...], IdentityTags]] = WeakKeyDictionary()
 
 
-def terms_of(terms: str, path: Path | str = "") -> TermList:
-    """Return a term list that comes with ombud, or that of a file."""
-    return read_terms(path) if path else load_terms(terms)
+def terms_of(terms: str = "", path: Path | str = "", mode: str = "whole-word") -> TermList:
+    """Return a term list that comes with ombud, or that of a file; by default that of the mode."""
+    return read_terms(path) if path else load_terms(terms or default_terms(mode))
 
 
 def tags_of(
@@ -137,7 +137,7 @@ class IdentityTagger:
 
     Examples
     --------
-    >>> tagger = IdentityTagger(terms_of("terms-identity@1"))
+    >>> tagger = IdentityTagger(terms_of("terms-identity@2"))
     >>> [tagger.names[g] for g in np.flatnonzero(tagger.tag(["two sisters", "the sea"])[0])]
     ['women']
     """

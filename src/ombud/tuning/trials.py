@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ombud.errors import ResultError
-from ombud.files import read_json, write_json
+from ombud.files import read_json, read_plain, write_json
 from ombud.tuning.spaces import Space
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _locked(path: Path, folder: Path) -> Iterator[None]:
 
 def _mend(path: Path) -> None:
     """Cut off a line that a kill has torn: Optuna would append to it, and read neither."""
-    text = path.read_bytes()
+    text = read_plain(path)
     whole = text.rfind(b"\n") + 1
     if whole < len(text):
         with path.open("r+b") as file:

@@ -4,6 +4,9 @@ The standard error of every number of the engine falls with the root of its unit
 simulated audit tells how many users or texts a wanted precision takes. What it assumes is that the
 plan's own data is spread like the world's; a finished result can be given instead, and then it is
 spread like the result's.
+
+How many units find an effect in a group is computed for the contrast, test and correction of the
+plan, and then simulated at that size (`ombud.worlds.power`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ombud.audits.audit import Audit
+from ombud.audits.compare import stored_rows
 from ombud.audits.load import load_metrics
 from ombud.audits.plan import Plan
 from ombud.audits.presets import complete
@@ -23,10 +27,13 @@ from ombud.audits.result import Result
 from ombud.data.dataset import Dataset
 from ombud.data.splits import split
 from ombud.errors import OmbudError, PlanError
-from ombud.metrics.base import Metric
+from ombud.metrics.base import Metric, Rows
+from ombud.metrics.engine.estimator import Settings
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import POWER, is_ratio, standard_error, units_for_half_width, units_for_power
+from ombud.stats.statistics import Mean, OfSums
 from ombud.worlds.moderators import PlantedModerator
+from ombud.worlds.power import Design, needed_for_power
 from ombud.worlds.spec import Amplification, WorldSpec
 from ombud.worlds.world import World, build_world
 
@@ -55,6 +62,10 @@ class Needed:
     n_most: int | None  # How many the label with the widest spread needs
     ratio: bool = False  # Whether half-width and effect are those of a logarithm
     reason: str = ""  # Why there is no number
+    # In which share of simulated audits of this size the effect was found; None where the size
+    # rests on the formula alone.
+    power: float | None = None
+    assumption: str = ""  # What was simulated
 
 
 def size(
@@ -66,6 +77,10 @@ def size(
     comparisons: int = 1,
     rate: float = 0.1,
     pilot: Result | None = None,
+    groups: int | None = None,
+    cluster_size: int = 1,
+    icc: float = 0.1,
+    audits: int = 400,
 ) -> tuple[Needed, ...]:
     """Return how many users or texts a plan's metrics need for a wanted precision.
 
@@ -81,17 +96,26 @@ def size(
     power
         With what chance it is to be found.
     comparisons
-        How many comparisons p-values are corrected over; each is then tested as the first of
-        Holm's procedure is.
+        How many comparisons p-values are corrected over; default, one. Where it is the number of
+        groups, simulated audits are corrected as the plan says; else each comparison is tested as
+        the first of Holm's procedure is.
     rate
-        The false-positive rate of the simulated moderator.
+        The false-positive rate of the simulated moderator: of a difference, on the other groups; of
+        a ratio, on all texts.
     pilot
         A finished result to take the spread from, instead of a small world.
+    groups
+        How many groups of equal size there are; default, as many as comparisons, and at least two.
+    cluster_size, icc
+        How many texts share a cluster (a template, a show), and the correlation of their flags.
+    audits
+        How many audits are simulated at the size that comes out; 0 for the formula alone.
 
     Raises
     ------
     PlanError
-        If neither or both of half-width and effect are given, or they make no sense.
+        If neither or both of half-width and effect are given, or they make no sense, or no group
+        can differ by the effect.
 
     Examples
     --------
@@ -101,6 +125,20 @@ def size(
     ('everyone', 'user', True)
     """
     _check(half_width, effect, power, comparisons, rate)
+    count = max(2, comparisons) if groups is None else groups
+    for name, value, least in (("groups", count, 2), ("cluster-size", cluster_size, 1)):
+        if value < least:
+            raise PlanError(f"{name} is {value}; at least {least} is expected")
+    if not 0 <= icc < 1 or audits < 0:
+        raise PlanError(f"icc is {icc} and audits {audits}; 0 to 1 and at least 0 are expected")
+    if groups is not None and comparisons == 1 and groups > 2:
+        comparisons = groups
+    if comparisons > 1 and plan.statistics.correction == "none":
+        raise PlanError(
+            'the plan has correction = "none", so nothing is corrected for; remove --comparisons '
+            "and --groups, or that line"
+        )
+    shape = _Shape(count, comparisons, cluster_size, icc, rate)
     plan = complete(plan)
     level = plan.statistics.level
     # The first step of Holm, and the strictest of Benjamini and Hochberg.
@@ -110,6 +148,7 @@ def size(
     if not metrics:
         raise PlanError("the plan names no metric, so nothing can be sized")
     worlds: dict[str, World] = {}
+    refused: list[str] = []
     for metric in metrics:
         try:
             estimates = _estimates(metric, metrics, plan, rate, pilot, worlds)
@@ -119,6 +158,18 @@ def size(
                 Needed(metric.title, "everyone", unit, None, None, None, reason=str(error))
             )
             continue
+        design = None
+        if effect is not None:
+            design = _design(metric, plan, effect, shape, pilot, worlds)
+            why = "" if design is None else design.impossible()
+            if why:
+                refused.append(f"{metric.title}: {why}")
+                unit = "user" if metric.of == "recommender" else "text"
+                needed.append(
+                    Needed(metric.title, "a group against the rest", unit, None, None, None,
+                           metric.contrast == "ratio", why)
+                )  # fmt: skip
+                continue
         for about in _ABOUT:
             found = _spreads(estimates, about)
             if not found:
@@ -126,9 +177,9 @@ def size(
             ratio, unit = found[0][1], found[0][2]
             spreads = [spread for spread, _, _ in found]
             middle, most = float(np.median(spreads)), float(np.max(spreads))
-            groups = 2 if about == "a group against the rest" and not ratio else 1
+            sides = 2 if about == "a group against the rest" and not ratio else 1
 
-            def units(spread: float, groups: int = groups, ratio: bool = ratio) -> int:
+            def units(spread: float, groups: int = sides, ratio: bool = ratio) -> int:
                 if half_width is not None:
                     n = units_for_half_width(spread * math.sqrt(groups), half_width, level)
                 else:
@@ -141,10 +192,86 @@ def size(
                 reason = "of a ratio the effect is a factor, such as 1.5"
                 needed.append(Needed(metric.title, about, unit, middle, None, None, ratio, reason))
                 continue
+            if design is not None and about == "a group against the rest" and audits:
+                n, reached = needed_for_power(design, power, audits, plan.seed)
+                wider = math.ceil(n * (most / middle) ** 2) if design.rate is None else n
+                needed.append(
+                    Needed(metric.title, about, unit, middle, n, wider, ratio, "", reached,
+                           design.assumption())
+                )  # fmt: skip
+                continue
             needed.append(
                 Needed(metric.title, about, unit, middle, units(middle), units(most), ratio)
             )
+    if refused and not any(one.n for one in needed):
+        raise PlanError("\n".join(["no group can differ by this effect:", *refused]))
     return tuple(needed)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the simulated audits are of."""
+
+    groups: int
+    comparisons: int
+    cluster_size: int
+    icc: float
+    rate: float
+
+
+def _design(
+    metric: Metric,
+    plan: Plan,
+    effect: float,
+    shape: _Shape,
+    pilot: Result | None,
+    worlds: dict[str, World],
+) -> Design | None:
+    """Return the contrast of a group as it is simulated; None where a metric has none."""
+    if metric.comparisons.groups is None or not isinstance(metric.statistic, OfSums):
+        return None
+    rows = _rows_of(metric, plan, shape.rate, pilot, worlds)
+    if rows is None:
+        return None
+    cubes = [
+        np.stack([rows.columns[c][:, k] for c in metric.statistic.columns], axis=1).astype(float)
+        for k in range(len(rows.labels))
+    ]
+    cubes = [cube[~np.isnan(cube).any(axis=1)] for cube in cubes]
+    cubes = sorted((c for c in cubes if len(c)), key=lambda cube: float(np.std(cube[:, 0])))
+    if not cubes:
+        return None
+    pool = cubes[len(cubes) // 2]
+    flags = isinstance(metric.statistic, Mean) and bool(np.isin(pool, (0, 1)).all())
+    if shape.cluster_size > 1 and not flags:
+        raise PlanError(f"{metric.title}: clusters are simulated for flags of texts alone")
+    settings = Settings(**plan.statistics.model_dump(), seed=plan.seed)
+    return Design(
+        metric, settings, shape.groups, effect,
+        (shape.rate if pilot is None else float(pool.mean())) if flags else None,
+        None if flags else pool, shape.cluster_size, shape.icc, shape.comparisons,
+    )  # fmt: skip
+
+
+def _rows_of(
+    metric: Metric, plan: Plan, rate: float, pilot: Result | None, worlds: dict[str, World]
+) -> Rows | None:
+    """Return what a metric measures on one system: of the pilot, else of a small world."""
+    if pilot is not None:
+        places = [k for k, info in enumerate(pilot.metrics) if info.title == metric.title]
+        if pilot.folder is None or not places:
+            return None
+        return stored_rows(pilot, places[0], pilot.systems[0], pilot.metrics[places[0]].unit)
+    data, systems = _audited(metric, worlds[metric.of], plan, rate)
+    system = next(iter(systems.values()))
+    try:
+        if metric.of == "moderator":
+            return metric.measure(system.moderate(data.texts), data)
+        assert data.interactions is not None
+        depth = max(metric.depth, 1)
+        return metric.measure(system.recommend(data.interactions.users.ids, depth), data)
+    except OmbudError:
+        return None
 
 
 def _check(

@@ -79,7 +79,7 @@ def plain(result: Result) -> tuple[list[Any], dict[str, Any]]:
         e["note"] = e["note"].split("; ")[0]
     tables = {name: frame.to_dicts() for name, frame in result.tables.items()}
     tables["counterfactual-cost"] = [
-        row for row in tables["counterfactual-cost"] if row["part"] != "reach by asking"
+        row for row in tables["counterfactual-cost"] if row["part"] != "reach through lists alone"
     ]
     return estimates, tables
 

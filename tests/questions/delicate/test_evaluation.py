@@ -6,9 +6,11 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats as reference
 
 from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
@@ -18,7 +20,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.delicate.bias import standout_terms
+from ombud.questions.delicate.bias import FunctionPassRates, standout_terms
 from ombud.questions.delicate.comparison import (
     DecisionStability,
     DetectorComparison,
@@ -315,3 +317,49 @@ def test_no_word_stands_out_by_chance() -> None:
 def test_topics_of_the_taxonomy_make_groups() -> None:
     coarse = load_taxonomy("delicate@1").map_to("delicate-coarse@1", relations=("exact", "broader"))
     assert coarse["medicine"] == ("health-disability",)
+
+
+def functional(**more: np.ndarray) -> Dataset:
+    names = np.array(["slur"] * 6 + ["negated"] * 4 + [None] * 2, dtype=object)
+    words = np.array([f"text {k}" for k in range(12)], dtype=object)
+    truth = np.array([1] * 6 + [0] * 4 + [1, 0], dtype=np.int8)
+    return Dataset(texts=Texts(np.arange(12), words, truth, functions=names, **more))
+
+
+def test_pass_rates_for_each_function() -> None:
+    flags = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1], dtype=np.int8)
+    said = {"m": Decisions(np.arange(12), flags, np.full(12, np.nan, np.float32))}
+    found = FunctionPassRates().analyze(Context(functional(), said, Settings())).estimates
+    rates = {e.group: (e.value, e.n) for e in found}
+    assert rates == {"slur": (4 / 6, 6), "negated": (3 / 4, 4)}
+    exact = reference.binomtest(4, 6).proportion_ci(method="exact")
+    assert found[1].interval == pytest.approx((exact.low, exact.high))
+    # Three templates of two texts: templates count.
+    shared = functional(clusters=np.repeat(np.arange(6), 2).astype(np.int32))
+    clustered = FunctionPassRates().analyze(Context(shared, said, Settings())).estimates
+    assert [e.value for e in clustered] == [e.value for e in found]
+    assert clustered[1].interval[0] < found[1].interval[0]
+    plain = Dataset(texts=Texts(np.arange(1), np.array(["a"], object), np.array([1], np.int8)))
+    assert not FunctionPassRates().analyze(Context(plain, {}, Settings())).estimates
+
+
+def test_functions_come_from_the_table() -> None:
+    frame = pl.DataFrame({"text": ["a", "b"], "label": [True, False], "function": ["f", None]})
+    texts = Texts.from_frame(frame)
+    assert texts.functions is not None and texts.functions.tolist() == ["f", None]
+    assert texts.to_frame()["function"].to_list() == ["f", None]
+
+
+def test_each_repeated_text_has_its_standard_deviation() -> None:
+    words = np.array(["a", "b", "c"], dtype=object)
+    data = Dataset(texts=Texts(np.arange(3), words, np.array([1, 0, 1], np.int8)))
+    said = Decisions(
+        np.tile(np.arange(3), 4), np.array([1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1], np.int8),
+        np.tile(np.array([0.5, 0.25, 0.75], np.float32), 4),
+        repeats=np.repeat(np.arange(4), 3).astype(np.int32),
+    )  # fmt: skip
+    found = DecisionStability(replicates=20).analyze(Context(data, {"m": said}, Settings()))
+    rows = found.tables["decision-stability-texts"].to_dicts()
+    assert [(r["id"], r["answers"], r["flagged"], r["sd_of_decisions"]) for r in rows] == [
+        ("0", 4, 0.5, 0.5)
+    ]

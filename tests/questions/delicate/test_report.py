@@ -12,7 +12,7 @@ from ombud.report.model import Chart, Prose, Table, plain
 from ombud.report.page import build_page
 from ombud.report.verdict import declared_families, verdicts_of
 from ombud.stats.estimate import Estimate
-from ombud.stats.proportions import proportion
+from ombud.stats.proportions import clustered_proportion, proportion
 
 SYSTEMS = {
     "model": {"type": "detector", "path": "own"},
@@ -236,11 +236,16 @@ def test_fewer_found_has_the_color_of_findings_and_rare_texts_are_in_percent() -
     assert '<table data-name="detection-recall-contrast" class="less">' in Report(found).html()
 
 
-def test_a_headline_over_several_measures_says_what_each_is_compared_with() -> None:
+def test_the_verdict_has_two_parts() -> None:
     swap = proportion(40, 60, metric="flips", key="swap/flips-changed", system="model",
                       label="gender", unit="text", events=40)  # fmt: skip
-    (verdict,) = verdicts_of(result(gap("model", "topic=addictions", -0.3, 0.0001), swap))
-    assert plain(verdict.headline) == (
-        "model treats some delicate texts differently. model finds fewer of the delicate texts "
-        "about addictions than of others. model changes decisions when only gender is swapped."
-    )
+    pairs = clustered_proportion([30, 0, 10], [90, 90, 90], metric="pairs", system="model",
+                                 key="country/pairs-changed", label="country")  # fmt: skip
+    missed = gap("model", "topic=addictions", -0.3, 0.0001)
+    one, two = verdicts_of(result(missed, swap, pairs))
+    assert "finds fewer of the delicate texts about addictions" in plain(one.headline)
+    assert (one.name, two.name) == ("delicate", "delicate-swaps")
+    assert two.question == "Does swapping gender or country change decisions?"
+    said = plain(two.headline)
+    assert "gender" in said and "country" in said
+    assert [e.key for e in two.family.estimates] == ["swap/flips-changed", "country/pairs-changed"]

@@ -72,6 +72,7 @@ def test_what_the_plan_leaves_open_is_filled_in(tmp_path: Path) -> None:
         "identity-tag-counts",
         "set-sizes",
         "tag-validation",
+        "suppression-counts",
         "score-spread",
         "flag-regression",
         "score-regression",

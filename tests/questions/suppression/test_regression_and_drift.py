@@ -271,3 +271,60 @@ def test_how_well_a_regression_fits_is_told() -> None:
         total += k * np.log(k / m) + (m - k) * np.log(1 - k / m)
     assert row["log_likelihood"] == pytest.approx(total)
     assert 0 < row["r2"] < 1
+
+
+def test_the_joint_test_of_clusters_is_the_robust_one() -> None:
+    """By hand from the sandwich: clusters' sums of scores, and statsmodels' own F test."""
+    import statsmodels.api as sm
+
+    n = 3000
+    clusters = np.repeat(np.arange(100), 30).astype(np.int32)
+    data, members, _, rng = world(n, clusters=clusters)
+    assert data.texts is not None
+    members[:, 0] = (rng.random(100) < 0.4)[clusters]
+    score = 0.3 + 0.3 * rng.normal(size=100)[clusters] + 0.05 * rng.normal(size=n)
+    outputs = {"s": decided(score > 0.5, score)}
+    (row,) = (
+        ScoreRegression()
+        .analyze(Context(data, outputs, HOW))
+        .tables["score-regression-fit"]
+        .to_dicts()
+    )
+    here = data.texts.truth == 0
+    words = np.array([len(text.split()) for text in data.texts.texts]) / 100
+    family = (data.texts.families == "generative-ai").astype(float)
+    x = np.column_stack([np.ones(n), members, family, words])[here]
+    y = score[here].astype(np.float32).astype(float)
+    beta = np.linalg.lstsq(x, y, rcond=None)[0]
+    rest = y - x @ beta
+    sums = np.array([(x * rest[:, None])[clusters[here] == c].sum(axis=0) for c in range(100)])
+    bread = np.linalg.inv(x.T @ x)
+    small = 100 / 99 * (len(y) - 1) / (len(y) - x.shape[1])
+    covariance = small * bread @ (sums.T @ sums) @ bread
+    wald = beta[1:] @ np.linalg.solve(covariance[1:, 1:], beta[1:]) / (x.shape[1] - 1)
+    assert row["test"] == "robust F"
+    assert row["statistic"] == pytest.approx(wald, rel=1e-6)
+    assert row["degrees_of_freedom"] == 99
+    how = {"cov_type": "cluster", "cov_kwds": {"groups": clusters[here]}}
+    theirs = sm.OLS(y, x).fit(**how)
+    assert row["statistic"] == pytest.approx(float(theirs.fvalue), rel=1e-6)
+    assert row["p"] == pytest.approx(float(theirs.f_pvalue), rel=1e-4)
+    classical = ScoreRegression(errors="classical").analyze(Context(data, outputs, HOW))
+    (plain,) = classical.tables["score-regression-fit"].to_dicts()
+    assert plain["test"] == "F"
+    assert plain["statistic"] == pytest.approx(float(sm.OLS(y, x).fit().fvalue), rel=1e-6)
+    assert plain["statistic"] > 1.2 * row["statistic"]
+    estimate = of(classical.estimates, "a")
+    assert estimate.method == "classical errors"
+    assert estimate.interval is not None
+    ends = sm.OLS(y, x).fit().conf_int()[1]
+    assert estimate.interval == pytest.approx(tuple(ends), rel=1e-4)
+
+
+def test_fewer_clusters_than_columns_have_no_joint_test() -> None:
+    clusters = (np.arange(3000) % 4).astype(np.int32)
+    data, _, flagged, rng = world(clusters=clusters)
+    assert data.texts is not None
+    outputs = {"s": decided(flagged, rng.random(3000))}
+    found = ScoreRegression().analyze(Context(data, outputs, Settings(replicates=50, minimum=2)))
+    assert "score-regression-fit" not in found.tables

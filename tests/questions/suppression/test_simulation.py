@@ -187,6 +187,50 @@ def test_a_group_that_is_flagged_less_is_found(share: float, size: int) -> None:
     assert alarms[0.25] > 0.8
 
 
+@pytest.mark.parametrize("ratio", [1.0, 2.2])
+def test_a_small_group_shown_for_its_flags_alone_is_covered(ratio: float) -> None:
+    """Groups of 15 texts, of which only those with 5 flags have a ratio."""
+    rng = np.random.default_rng(17)
+    n, size, rate = 3000, 15, 0.15
+    true = ratio / (1 - size / n + size / n * ratio)
+    member = np.arange(n) < size
+    ids, none = np.arange(n), np.full(n, np.nan, dtype=np.float32)
+    metric, shown, hits = Suppression(), 0, 0
+    for _ in range(times(1200, 60)):
+        flags = rng.random(n) < rate * np.where(member, ratio, 1.0)
+        texts = Texts(ids, np.full(n, "", dtype=object), np.zeros(n, dtype=np.int8))
+        groups = Grouping(Vocabulary(ids), ("g",), member[:, None], ("identity",))
+        data = Dataset(texts=texts, text_groups=groups)
+        rows = {"s": metric.measure(Decisions(ids, flags.astype(np.int8), none), data)}
+        (found,) = estimate_metric(metric, rows, groups, Settings(replicates=100))
+        if found.value is not None:
+            assert found.interval is not None
+            shown += 1
+            hits += found.interval[0] <= true <= found.interval[1]
+    assert hits / shown >= least(0.95, shown)
+
+
+@pytest.mark.parametrize("correlation", [0.3, 0.7])
+@pytest.mark.parametrize("factors", [(1.0,) * 5, (2.5, 1.0, 1.0, 2.0, 0.6)])
+def test_the_smallest_clustered_groups_are_covered(
+    correlation: float, factors: tuple[float, ...]
+) -> None:
+    """Sixteen clusters in the smallest group; every group's own coverage counts."""
+    rng = np.random.default_rng(18)
+    true = truth(np.array(factors))
+    hits, shown, metric = np.zeros(5), np.zeros(5), Suppression()
+    for _ in range(times(400, 12)):
+        data, decisions = draw(rng, np.array(factors), n=8000, correlation=correlation)
+        rows = {"s": metric.measure(decisions, data)}
+        for e in estimate_metric(metric, rows, data.text_groups, HOW):
+            if e.against == WHOLE and e.interval is not None:
+                place = NAMES.index(e.group)
+                shown[place] += 1
+                hits[place] += e.interval[0] <= true[place] <= e.interval[1]
+    for covered, of in zip(hits, shown, strict=True):
+        assert covered / of >= least(0.94, int(of)), hits / shown
+
+
 def test_clusters_are_what_is_resampled() -> None:
     rng = np.random.default_rng(13)
     factors = np.array([1.0, 1.0, 1.0, 1.0, 1.0])

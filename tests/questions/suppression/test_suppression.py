@@ -302,7 +302,15 @@ def test_two_flags_in_a_small_group_are_not_enough_and_none_in_a_large_one_is_fo
     assert two.interval is None
     assert two.n == 17
     assert small.reason.startswith("not enough data: only 0 of 100 texts flagged")
-    assert five.p_value == pytest.approx(fisher_exact([[5, 15], [95, 4885]])[1])
+    # Shown just because it has five flags: that alone is no evidence of its size, as the interval
+    # says; that the rates differ, the gap tests without a choice.
+    assert five.value == pytest.approx(5 / 20 / 0.02)
+    assert five.interval is not None
+    assert five.interval[0] == 0.0
+    assert five.details["selected"]
+    assert "5 were flagged where 0.4 were expected" in five.note
+    gap = pick(run(FalsePositiveRate(), data, decisions), "five", against=OUTSIDE)
+    assert gap.p_value == pytest.approx(fisher_exact([[5, 15], [95, 4885]])[1])
     assert none.value == 0.0
     assert none.p_value == pytest.approx(fisher_exact([[0, 1000], [100, 3900]])[1])
     assert none.p_adjusted is not None

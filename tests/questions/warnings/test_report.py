@@ -12,7 +12,7 @@ import pytest
 from ombud.audits import Audit, Plan, Result
 from ombud.data.exclusions import Exclusion
 from ombud.metrics import ShareGap
-from ombud.questions.warnings.report import AVERAGES, USERS, disagreeing
+from ombud.questions.warnings.report import AVERAGES, USERS, published
 from ombud.report import Report
 from ombud.report.context import Context
 from ombud.report.model import Block, Chart, Prose, Section, Table, plain
@@ -21,12 +21,13 @@ from ombud.worlds import small_world
 
 BODY = ("All content", "By group", "Warnings and accuracy", "Rerankers")
 APPENDIX = (
-    "Other averages and readings", "Accuracy and systems compared", "Popularity of labeled items",
+    "Other averages and readings", "Accuracy and systems compared", "Tables of the published study",
+    "Popularity of labeled items",
     "Users\u2019 preference", "Labels and activity",
 )  # fmt: skip
 CHARTS = (
     "warnings-tradeoff", "warnings-spread", "warnings-popularity", "warnings-preference",
-    "warnings-activity",
+    "warnings-users", "warnings-activity",
 )  # fmt: skip
 MOST_BYTES = 400_000
 
@@ -177,22 +178,28 @@ def test_the_papers_number_is_beside_the_finding_when_they_disagree(explicit: Re
         return e
 
     changed = replace(explicit, estimates=tuple(map(turned, explicit.estimates)))
-    other = disagreeing(Context.of(changed), "SVD")
+    other = published(Context.of(changed), "SVD")
     assert other is not None and other.value == -0.31
-    assert disagreeing(Context.of(explicit), "SVD") is None
+    alike = tuple(
+        replace(e, value=0.21) if e.metric == "user amplification@20 (unlabeled as no)" else e
+        for e in changed.estimates
+    )
+    assert published(Context.of(replace(changed, estimates=alike)), "SVD") is None
     verdict = Report(changed).verdicts[0]
     (found,) = [f for f in verdict.findings if f.estimate.system == "SVD" and not f.estimate.label]
     assert found.estimate.value == 0.21
+    note = "+21% by the ratio of means, \u221231% by the published mean of users\u2019 ratios."
+    assert note in plain(found.sentence)
     # Without a finding over all warnings, both averages stand in one place.
     quiet = replace(changed, estimates=tuple(
         e.replace(value=0.01, interval=(-0.03, 0.05), p_value=0.6, p_adjusted=0.7)
         if e.value == 0.21 else e for e in changed.estimates
     ))  # fmt: skip
     said = " ".join(plain(text) for text in Report(quiet).verdicts[0].changes)
-    assert "With all warnings combined, the difference from histories is +1% (SVD). " in said
-    assert (
-        "Averaging each user\u2019s own ratio, as the published study does, gives \u221231%."
-        in said
+    assert re.search(
+        r"the difference from histories is .*\+1% by the ratio of means, "
+        r"and \u221231%.* by the mean of users\u2019 own ratios, as published \(SVD",
+        said,
     )
 
 
@@ -250,3 +257,23 @@ def test_a_system_without_any_value_has_no_row_in_the_chart_of_users(explicit: R
     )
     assert "SVD: median" in "".join(chart.panels)
     assert "Random: median" not in "".join(chart.panels)
+
+
+def test_every_sampled_user_is_a_dot_and_none_in_public(explicit: Result, implicit: Result) -> None:
+    """Figure 3: mean ratings, or numbers of interactions where there are no ratings."""
+    for result, columns in (
+        (explicit, ("without", "with")),
+        (implicit, ("interactions_without", "interactions_with")),
+    ):
+        points = result.tables["user-preference-users"]
+        (chart,) = (
+            b for b in blocks(result) if isinstance(b, Chart) and b.name == "warnings-users"
+        )
+        label = points.group_by("label").len().sort("len", descending=True)["label"][0]
+        drawn = [panel.count("h0") for panel in chart.panels]
+        assert points.filter(pl.col("label") == label).height in drawn
+        assert points.select(columns).null_count().sum_horizontal()[0] == 0
+        public = Report(result, public=True).html()
+        assert 'id="warnings-users"' not in public
+        assert 'id="warnings-users"' in Report(result).html()
+    assert implicit.tables["user-preference-users"]["interactions_with"].dtype == pl.Int64

@@ -20,13 +20,16 @@ from ombud.audits.presets import complete
 from ombud.data.ids import Vocabulary
 from ombud.data.items import Items
 from ombud.data.labels import Labels
+from ombud.data.splits import per_user
 from ombud.errors import PlanError
 from ombud.files import write_json
-from ombud.metrics import Recall
+from ombud.metrics import Precision, Recall
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification.metric import UserAmplification
 from ombud.questions.warnings.distribution import Distribution
+from ombud.questions.warnings.reruns import item_sample
 from ombud.report import Report
+from ombud.rng import generator
 from ombud.systems.recommenders import SVD, Popular
 from ombud.worlds import small_world
 
@@ -127,16 +130,107 @@ def test_attributes_of_items_that_are_numbers_are_drawn() -> None:
     assert "hits" in kinds and "kind" not in kinds
 
 
-def test_a_share_of_the_items_is_audited_and_the_rest_is_counted() -> None:
-    plan = complete(plan_of(item_share=0.4))
-    data, whole = load_data(plan), load_data(complete(plan_of()))
-    everything = all_interactions(data, "test")
-    assert everything.n_items == round(0.4 * whole.interactions.n_items)
-    assert any("outside a random share of 0.4 of the items" in str(e) for e in data.exclusions)
-    old = {r[:3] for r in all_interactions(whole, "test").to_frame().iter_rows()}
-    kept = set(everything.items.ids.tolist())
-    assert {r[:3] for r in everything.to_frame().iter_rows()} == {r for r in old if r[1] in kept}
-    assert (np.diff(everything.matrix.indptr) > 0).all()
+def test_a_share_of_the_items_is_drawn_and_the_rest_is_counted() -> None:
+    whole = all_interactions(load_data(complete(plan_of())), "test")
+    cut = item_sample(whole, 0.4, 1)
+    assert cut.n_items == round(0.4 * whole.n_items)
+    assert any("outside a random share of 0.4 of the items" in str(e) for e in cut.exclusions)
+    old = {r[:3] for r in whole.to_frame().iter_rows()}
+    kept = set(cut.items.ids.tolist())
+    assert {r[:3] for r in cut.to_frame().iter_rows()} == {r for r in old if r[1] in kept}
+    assert (np.diff(cut.matrix.indptr) > 0).all()
+
+
+@pytest.fixture(scope="module")
+def on_everything() -> Result:
+    plan = plan_of(
+        amplification_on="everything",
+        accuracy_users="all",
+        item_share=0.5,
+        trained=["TopPop", "SVD"],
+    )
+    return Audit.from_plan(plan).run()
+
+
+def test_amplification_is_of_a_model_that_was_trained_on_everything(on_everything: Result) -> None:
+    """Its values by user, by label and its histogram are those of a fully trained model."""
+    plan = on_everything.plan
+    data = load_data(plan)
+    whole = all_interactions(load_data(complete(plan_of())), "test")
+    assert data.test is None and len(data.interactions) == len(whole)
+    # The users whose lists were asked for: a sample drawn with the seed of the plan.
+    everyone = whole.users.ids
+    drawn = generator(plan.seed, "sample").choice(len(everyone), plan.sample, replace=False)
+    users = everyone[np.sort(drawn)]
+    model = SVD(**{k: v for k, v in plan.systems["SVD"].items() if k != "type"}).fit(whole)
+    lists = model.recommend(users, 20)
+    own = UserAmplification(k=20, unknown="exclude").measure(lists, data).columns["value"]
+    (e,) = on_everything.select(
+        key="amplification-user(k=20,unknown=exclude)", system="SVD", kind="level", group=""
+    )
+    assert e.value == pytest.approx(float(np.nanmean(own)))
+    histograms = [
+        t for t in on_everything.tables.values()
+        if {"key", "units", "to"} <= set(t.columns) and t["key"][0] == e.key
+    ]  # fmt: skip
+    (histogram,) = histograms
+    of_svd = histogram.filter((pl.col("system") == "SVD") & (pl.col("label") == ""))
+    assert of_svd["units"].sum() == np.isfinite(own).sum()
+    labels = {
+        e.label
+        for e in on_everything.select(key="amplification(k=20,unknown=exclude)", system="SVD")
+    }
+    assert len(labels) == len(data.labels.names)
+
+
+def test_accuracy_is_measured_on_a_split_of_its_own(on_everything: Result) -> None:
+    """Systems are trained again on 90% of each user's interactions with half of the items."""
+    whole = all_interactions(load_data(complete(plan_of())), "test")
+    parts = per_user(item_sample(whole, 0.5, 1), share=0.1, seed=1)
+    data = replace(load_data(on_everything.plan), interactions=parts.train, test=parts.test)
+    held = parts.test.users.ids[np.diff(parts.test.matrix.indptr) > 0]
+    lists = Popular(by="mean").fit(parts.train).recommend(held, 10)
+    for metric, key in ((Recall, "recall"), (Precision, "precision")):
+        rows = metric(k=10, relevance="top-quartile", no_list="zero").measure(lists, data)
+        (e,) = (
+            e for e in on_everything.select(system="TopPop", kind="level", group="")
+            if e.key.startswith(f"accuracy-of-everyone/{key}")
+        )  # fmt: skip
+        assert e.n == int(np.isfinite(rows.columns["value"]).all(axis=1).sum()) > 60
+        assert e.value == pytest.approx(float(np.nanmean(rows.columns["value"])))
+    config = on_everything.plan.systems["SVD"]
+    model = SVD(**{k: v for k, v in config.items() if k != "type"}).fit(parts.train)
+    rated = parts.test.matrix.tocoo()
+    guess = model.predict(parts.test.users.take(rated.row), parts.test.items.take(rated.col))
+    (rmse,) = on_everything.select(key="accuracy-of-everyone/rmse", system="SVD", kind="level")
+    assert rmse.value == pytest.approx(np.sqrt(np.mean((guess - rated.data) ** 2)), rel=1e-4)
+    assert not on_everything.select(key="rmse")
+    assert any("accuracy: items" in str(e) for e in on_everything.exclusions)
+
+
+def test_tables_and_charts_show_accuracy_that_was_measured_apart(on_everything: Result) -> None:
+    sections = {s.title: s for s in Report(on_everything).sections}
+    names = [getattr(b, "name", "") for b in sections["Warnings and accuracy"].blocks]
+    assert names == ["warnings-accuracy", "warnings-tradeoff"]
+    (table,) = (b for b in sections["Tables of the published study"].blocks
+                if getattr(b, "name", "") == "warnings-table-2")  # fmt: skip
+    assert [c.whole for c in table.columns] == [
+        "Algorithm", "Precision: @k=10", "Recall: @k=10", "F1: @k=10", "RMSE",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"amplification_on": "everything", "second_training": True}, "remove second_training"),
+        ({"amplification_on": "everything", "split": {"method": "time"}}, "remove \\[data\\] test"),
+        ({"item_share": 0.5, "systems": {"R": {"type": "recorded"}}}, "the plan trains no system"),
+    ],
+)
+def test_options_that_leave_no_room_are_refused(more: dict[str, Any], said: str) -> None:
+    outside = {name: more.pop(name) for name in ("split", "systems") if name in more}
+    with pytest.raises(PlanError, match=said):
+        complete(plan_of(**more).model_copy(update=outside))
 
 
 def test_labels_are_gathered_under_their_parents(tmp_path: Path) -> None:

@@ -137,3 +137,56 @@ def test_folders_that_are_no_model_are_refused(tiny: Path, tmp_path: Path) -> No
         TransformerDetector(recipe=RECIPE).fit(texts, classes, folder=tmp_path / "t")
     with pytest.raises(PlanError, match="not trained"):
         TransformerDetector(base=str(tiny)).score(["a"])
+
+
+@pytest.mark.slow
+def test_the_published_recipe(tiny: Path, tmp_path: Path) -> None:
+    """2,000 updates of AdamW at 5e-5 with six classes, on 50 texts that one word tells apart."""
+    import json
+
+    import polars as pl
+    from typer.testing import CliRunner
+
+    from ombud.cli import app
+
+    rows = [{"text": f"the {WORDS[k % 6]} remark number {k}", "risk": k % 6,
+             "split": "train" if k < 50 else ("validation", "test")[k % 2]}
+            for k in range(74)]  # fmt: skip
+    pl.DataFrame(rows).write_csv(tmp_path / "t.csv")
+    command = ["text", "train", str(tmp_path / "t.csv"), "--to", str(tmp_path / "d"), "--near", "1"]
+    done = CliRunner().invoke(app, [*command, "--recipe", "published", "--base", str(tiny)])
+    assert done.exit_code == 0, done.output
+    saved = json.loads((tmp_path / "d" / "detector.json").read_text())
+    recipe = saved["model"]["recipe"]
+    assert saved["model"]["optimizer"] == "AdamW" and recipe["learning_rate"] == 5e-5
+    assert recipe["batch"] == 256 and recipe["updates"] == 2000
+    assert saved["head"] == {"kind": "multiclass", "classes": 6, "cut": 3}
+    mapping = {str(k): "delicate" if k >= 3 else "not" for k in range(6)}
+    assert saved["model"]["classes"] == mapping
+    losses = saved["facts"]["losses"]
+    assert losses[0][0] == 1 and losses[-1][0] == 2000
+    assert losses[-1][1] < 0.8 * losses[0][1]
+    assert not (tmp_path / "d.training").exists()
+    assert load_detector(tmp_path / "d").head.outputs == 6
+
+
+def test_a_transformer_among_the_heads(tiny: Path, tmp_path: Path) -> None:
+    import polars as pl
+
+    from ombud.audits.analysis import Context
+    from ombud.data.dataset import Dataset
+    from ombud.metrics.engine.estimator import Settings
+    from ombud.questions.delicate.detectors import HeadComparison
+
+    texts, classes = data(60)
+    mine = [f"{text} n{k}" for k, text in enumerate(texts)]
+    pl.DataFrame({"text": mine, "risk": classes}).write_csv(tmp_path / "train.csv")
+    words = np.array([f"{text} odd" for text in texts[:20]], dtype=object)
+    audited = Texts(np.arange(20), words, (classes[:20] >= 3).astype(np.int8))
+    found = HeadComparison(
+        train=tmp_path / "train.csv", model="transformer", base=tiny, updates=3,
+        heads=("multiclass", "binary"), rules=("threshold",),
+    ).analyze(Context(Dataset(texts=audited), {}, Settings(replicates=100)))  # fmt: skip
+    assert {e.system for e in found.estimates if e.key == "heads/f1"} == {
+        "multiclass, threshold", "binary, threshold",
+    }  # fmt: skip

@@ -62,7 +62,7 @@ def anthropic(question: Any) -> tuple[list[str], Any]:
 
 
 def chat(question: Any) -> tuple[list[str], Any]:
-    text = question["messages"][0]["content"]
+    text = next(one["content"] for one in question["messages"] if one["role"] == "user")
     words = "unsafe\nS1,S10" if score_of(text) >= 0.5 else "safe"
     message = {"role": "assistant", "content": words}
     return [text], {
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
             message = json.dumps({"error": {"message": f"you sent {headers}"}}).encode()
             self.send(int(name), message, [], wait)
         elif name == "malformed":
-            self.send(200, b'{"attributeScores": {', texts)
+            self.send(200, b'{"attributeScores": {', [])
         elif name == "shape":
             self.send(200, b'[{"surprise": true}]', texts)
         elif name == "say":

@@ -49,8 +49,15 @@ def test_a_key_is_never_written(
     for edition in ("one", "two"):
         for system in (
             Perspective(base_url=stub.url, edition=edition, run=run),
-            OpenAIModeration(base_url=f"{stub.url}/v1", edition=edition, run=run),
-            AnthropicMessages(base_url=stub.url, edition=edition, run=run),
+            OpenAIModeration(
+                model="omni-moderation-2024-09-26",
+                base_url=f"{stub.url}/v1",
+                edition=edition,
+                run=run,
+            ),
+            AnthropicMessages(
+                model="claude-haiku-5-5", base_url=stub.url, edition=edition, run=run
+            ),
         ):
             monkeypatch.setenv(system.key_env, SECRET)
             # Faults whose body repeats all headers, the key among them.
@@ -88,7 +95,9 @@ def test_a_key_goes_only_to_its_own_host(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ):
         with pytest.raises(PlanError, match="OMBUD_KEY_HOSTS"):
             read_key("OPENAI_API_KEY", url, own, "x")
-        stolen = OpenAIModeration(base_url=url, cache=tmp_path / "a.sqlite")
+        stolen = OpenAIModeration(
+            model="omni-moderation-2024-09-26", base_url=url, cache=tmp_path / "a.sqlite"
+        )
         with pytest.raises(PlanError, match="OMBUD_KEY_HOSTS"):
             stolen.moderate(texts_of("a"))
     with pytest.raises(PlanError, match="https://"):
@@ -187,7 +196,11 @@ def test_a_header_of_a_provider_that_cannot_be_sent_is_a_sentence(
     stub: Any, tmp_path: Path
 ) -> None:
     system = AnthropicMessages(
-        base_url=stub.url, key_env="", api_version="caf\u00e9", cache=tmp_path / "a.sqlite"
+        model="claude-haiku-5-5",
+        base_url=stub.url,
+        key_env="",
+        api_version="caf\u00e9",
+        cache=tmp_path / "a.sqlite",
     )
     with pytest.raises(PlanError, match="anthropic-version"):
         system.moderate(texts_of("a"))

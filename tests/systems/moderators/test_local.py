@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import sys
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -174,6 +175,7 @@ def test_hugging_face_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
     decisions = system.moderate(texts_of("bad", "good"))
     assert decisions.outcomes.tolist() == [1, 0]
     assert decisions.categories == ("fine", "toxic")
+    assert decisions.version == "huggingface"  # and no commit that nobody knows
     check_contract(system)
     with pytest.raises(PlanError, match=r"no label hate; its labels are fine, toxic"):
         HuggingFaceModerator.from_pipeline(fake_pipeline, flagged=["hate"]).moderate(texts_of("a"))
@@ -188,18 +190,20 @@ def test_hugging_face_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", module)
     monkeypatch.setattr("ombud.systems.moderators.huggingface.require", lambda *_: None)
     named = registry.create(
-        "moderator", "huggingface", {"model": "org/guard", "revision": "abc", "flagged": ["toxic"]}
+        "moderator",
+        "huggingface",
+        {"model": "org/guard", "revision": "abc1234", "flagged": ["toxic"]},
     )
     assert named.name == "guard"
-    assert named.moderate(texts_of("bad")).version == "org/guard@abc"
+    assert named.moderate(texts_of("bad")).version == "org/guard@abc1234"
     assert asked["trust_remote_code"] is False
     assert asked["model_kwargs"] == {"use_safetensors": True}
-    assert asked["revision"] == "abc"
+    assert asked["revision"] == "abc1234"
 
 
 @pytest.mark.skipif(find_spec("transformers") is not None, reason="transformers is installed")
 def test_a_missing_extra_says_what_to_install() -> None:
-    system = HuggingFaceModerator(model="org/guard", flagged=["toxic"])
+    system = HuggingFaceModerator(model="org/guard", revision="abc1234", flagged=["toxic"])
     with pytest.raises(MissingExtraError, match=r"pip install 'ombud\[huggingface\]'"):
         system.moderate(texts_of("a"))
 
@@ -270,3 +274,79 @@ def test_a_damaged_skops_file_is_named(tmp_path: Path, schema: str | None) -> No
             archive.writestr("schema.json", schema)
     with pytest.raises(PlanError, match=r"m\.skops (is damaged|holds types)"):
         SklearnModerator(path=tmp_path / "m.skops").moderate(texts_of("a"))
+
+
+class FakeTokenizer:
+    """One token a word, and two marks."""
+
+    model_max_length = 12
+
+    def __call__(self, text: str, truncation: bool) -> dict[str, list[int]]:
+        assert truncation is False
+        return {"input_ids": [0] * (len(text.split()) + 2)}
+
+
+class FakeDetoxify:
+    loaded: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, **options: Any) -> None:
+        self.loaded.append(options)
+        self.tokenizer = FakeTokenizer()
+
+    def predict(self, texts: list[str]) -> dict[str, Any]:
+        scores = [0.9 if "bad" in text else 0.125 for text in texts]
+        made = {"toxicity": scores, "insult": [s / 2 for s in scores]}
+        return {k: v[0] for k, v in made.items()} if len(texts) == 1 else made
+
+
+def test_detoxify_checks_its_weights_before_they_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "weights.ckpt"
+    file.write_bytes(b"weights")
+    digits = hashlib.sha256(b"weights").hexdigest()
+    package, inner = ModuleType("detoxify"), ModuleType("detoxify.detoxify")
+    package.__dict__.update(Detoxify=FakeDetoxify, detoxify=inner)
+    monkeypatch.setitem(sys.modules, "detoxify", package)
+    monkeypatch.setattr("ombud.systems.moderators.detoxify.require", lambda *_: None)
+    given: dict[str, Any] = {"checkpoint": str(file), "sha256": digits[:8]}
+    system = registry.create("moderator", "detoxify", {**given, "threshold": 0.5, "batch": 2})
+    decisions = system.moderate(texts_of("bad", "good", "a bad word"))
+    assert decisions.outcomes.tolist() == [1, 0, 1]
+    assert decisions.scores.tolist() == pytest.approx([0.9, 0.125, 0.9])
+    assert decisions.categories == ("toxicity", "insult") and digits[:8] in decisions.version
+    check_contract(system)
+    both = registry.create("moderator", "detoxify", {**given, "flagged": ["insult"]})
+    assert both.moderate(texts_of("bad")).lacks_decisions
+    wrong = registry.create("moderator", "detoxify", {**given, "sha256": "00000000"})
+    count = len(FakeDetoxify.loaded)
+    with pytest.raises(PlanError, match="it is another file, and was not opened"):
+        wrong.moderate(texts_of("a"))
+    assert len(FakeDetoxify.loaded) == count
+    with pytest.raises(OmbudError, match="a checkpoint needs sha256"):
+        registry.create("moderator", "detoxify", {"checkpoint": str(file)})
+    odd = registry.create("moderator", "detoxify", {**given, "flagged": ["hate"]})
+    with pytest.raises(PlanError, match="has no class hate; it has toxicity, insult"):
+        odd.moderate(texts_of("a"))
+
+
+def test_texts_that_are_cut_are_counted() -> None:
+    class Pipeline:
+        tokenizer = FakeTokenizer()
+
+        def __call__(self, texts: list[str], **options: Any) -> Any:
+            return fake_pipeline(texts, **options)
+
+    system = HuggingFaceModerator.from_pipeline(Pipeline(), flagged=["toxic"])
+    decisions = system.moderate(texts_of("word " * 10, "word " * 11, "a", "supercalifragilistic"))
+    (note,) = decisions.exclusions
+    assert "read only the first 12 tokens of 1 of 4 texts" in str(note)
+    assert not system.moderate(texts_of("word " * 10)).exclusions
+
+
+@pytest.mark.parametrize("revision", ["", "main", "v1.0"])
+def test_a_model_of_the_hub_needs_a_commit(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = HuggingFaceModerator(model="org/guard", revision=revision, flagged=["toxic"])
+    monkeypatch.setattr("ombud.systems.moderators.huggingface.require", lambda *_: None)
+    with pytest.raises(PlanError, match="name a commit of org/guard"):
+        system.moderate(texts_of("a"))

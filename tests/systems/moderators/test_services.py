@@ -38,11 +38,11 @@ def texts_of(*rows: str) -> Texts:
 def each(url: str, folder: Path) -> list[Service]:
     cache = folder / "a.sqlite"
     return [
-        Perspective(base_url=url, cache=cache),
-        OpenAIModeration(base_url=f"{url}/v1", cache=cache),
-        GoogleModerateText(base_url=url, cache=cache, version="v1"),
-        GoogleModerateText(name="bearer", base_url=url, cache=cache, auth="bearer"),
-        AnthropicMessages(base_url=url, cache=cache),
+        Perspective(base_url=url, cache=cache, threshold=0.7),
+        OpenAIModeration(model="omni-moderation-2024-09-26", base_url=f"{url}/v1", cache=cache),
+        GoogleModerateText(base_url=url, cache=cache, version="v1", threshold=0.5),
+        GoogleModerateText(name="bearer", base_url=url, cache=cache, auth="bearer", threshold=0.5),
+        AnthropicMessages(model="claude-haiku-5-5", base_url=url, cache=cache),
         LlamaGuard(base_url=f"{url}/v1", cache=cache, key_env="GUARD_KEY"),
         HttpModerator(
             base_url=f"{url}/plain",
@@ -71,13 +71,13 @@ def test_each_service_is_asked_as_it_documents(
     assert headers["x-goog-api-key"] == SECRET
     assert question["requestedAttributes"] == {"TOXICITY": {}} and question["doNotStore"] is True
     _, question = sent["/v1/moderations"]
-    assert question == {"model": "omni-moderation-latest", "input": "zz é"}
+    assert question == {"model": "omni-moderation-2024-09-26", "input": "zz é"}
     headers, question = sent["/v2/documents:moderateText"]
     assert headers["authorization"] == f"Bearer {SECRET}"
     assert question == {"document": {"type": "PLAIN_TEXT", "content": "zz é"}}
     headers, question = sent["/v1/messages"]
     assert headers["x-api-key"] == SECRET and headers["anthropic-version"] == "2023-06-01"
-    assert set(question) == {"model", "max_tokens", "messages", "temperature"}
+    assert set(question) == {"model", "max_tokens", "messages"}
     assert "<user_text>zz é</user_text>" in question["messages"][0]["content"]
     _, question = sent["/v1/chat/completions"]
     assert question["messages"] == [{"role": "user", "content": "zz é"}]
@@ -90,11 +90,17 @@ def read(system: Service, reply: Any) -> tuple[Outcome, float]:
 
 
 def test_perspective_thresholds_by_attribute() -> None:
-    system = Perspective(attributes=["TOXICITY", "THREAT"], thresholds={"THREAT": 0.3})
+    limits = {"threshold": 0.7, "thresholds": {"THREAT": 0.3}}
+    system = Perspective(attributes=["TOXICITY", "THREAT"], **limits)
     scores = {"TOXICITY": 0.6, "THREAT": 0.25}
     reply = {"attributeScores": {a: {"summaryScore": {"value": s}} for a, s in scores.items()}}
     # Scores are divided by their thresholds, so that they rank texts as decisions do.
     assert read(system, reply) == (Outcome.ALLOWED, pytest.approx(0.6 / 0.7))
+    # An attribute without a threshold leaves the text undecided: nobody chose one for it.
+    assert read(replace(system, threshold=None), reply) == (Outcome.SCORED, 0.6)
+    assert read(Perspective(attributes=["TOXICITY"]), reply) == (Outcome.SCORED, 0.6)
+    with pytest.raises(PlanError, match="thresholds names INSULT"):
+        Perspective(thresholds={"INSULT": 0.5})
     reply["attributeScores"]["THREAT"]["summaryScore"]["value"] = 0.3
     assert read(system, reply) == (Outcome.FLAGGED, 1.0)
     del reply["attributeScores"]["THREAT"]
@@ -104,11 +110,15 @@ def test_perspective_thresholds_by_attribute() -> None:
 def test_google_leaves_topics_out_unless_asked() -> None:
     pairs = {"Toxic": 0.2, "Religion & Belief": 0.95, "Health": 0.7, "Insult": 0.3}
     reply = {"moderationCategories": [{"name": n, "confidence": c} for n, c in pairs.items()]}
-    assert read(GoogleModerateText(), reply) == (Outcome.ALLOWED, 0.3)
-    assert read(GoogleModerateText(categories="all"), reply) == (Outcome.FLAGGED, 0.95)
-    assert read(GoogleModerateText(categories=["Health"]), reply) == (Outcome.FLAGGED, 0.7)
-    strict = GoogleModerateText(thresholds={"Insult": 0.25})
+    half = {"threshold": 0.5}
+    assert read(GoogleModerateText(), reply) == (Outcome.SCORED, 0.3)
+    assert read(GoogleModerateText(**half), reply) == (Outcome.ALLOWED, 0.3)
+    assert read(GoogleModerateText(categories="all", **half), reply) == (Outcome.FLAGGED, 0.95)
+    assert read(GoogleModerateText(categories=["Health"], **half), reply) == (Outcome.FLAGGED, 0.7)
+    strict = GoogleModerateText(thresholds={"Insult": 0.25}, **half)
     assert read(strict, reply) == (Outcome.FLAGGED, pytest.approx(0.3 / 0.25))
+    with pytest.raises(PlanError, match="thresholds names Health"):
+        GoogleModerateText(thresholds={"Health": 0.5})
     assert read(GoogleModerateText(categories=["Absent"]), reply)[0] is Outcome.UNPARSEABLE
 
 
@@ -124,14 +134,16 @@ def test_openai_scores_are_divided_by_the_thresholds_of_their_own_model_only() -
     outcome, score = read(system, old)
     assert (outcome, score) == (Outcome.ALLOWED, pytest.approx(0.2 / 0.400002))
     assert read(system, moderation("omni", hate=0.2, sexual=0.2))[1] == 0.2
-    own = OpenAIModeration(thresholds={"sexual": 0.1}, flag_by="thresholds")
+    own = OpenAIModeration(
+        model="omni-moderation-2024-09-26", thresholds={"sexual": 0.1}, flag_by="thresholds"
+    )
     assert read(own, moderation("omni", hate=0.2, sexual=0.2)) == (Outcome.FLAGGED, 2.0)
     by = OpenAIModeration(model="text-moderation-stable", flag_by="thresholds")
     assert read(by, moderation("text-moderation-007", hate=0.39))[0] is Outcome.ALLOWED
     assert read(by, moderation("text-moderation-007", hate=0.41))[0] is Outcome.FLAGGED
     assert read(by, moderation("text-moderation-008", hate=0.41))[0] is Outcome.UNPARSEABLE
     with pytest.raises(PlanError, match="thresholds_from_replies"):
-        OpenAIModeration(flag_by="thresholds")
+        OpenAIModeration(model="omni-moderation-2024-09-26", flag_by="thresholds")
 
 
 @pytest.mark.realdata
@@ -160,13 +172,23 @@ def test_thresholds_are_found_again_from_replies() -> None:
 def test_openai_only_the_chosen_categories_count() -> None:
     reply = moderation(flagged=True, hate=0.9, violence=0.1)
     reply["results"][0]["categories"]["violence"] = False
-    assert read(OpenAIModeration(), reply) == (Outcome.FLAGGED, 0.9)
-    assert read(OpenAIModeration(categories=["violence"]), reply) == (Outcome.ALLOWED, 0.1)
+    assert read(OpenAIModeration(model="omni-moderation-2024-09-26"), reply) == (
+        Outcome.FLAGGED,
+        0.9,
+    )
+    assert read(
+        OpenAIModeration(model="omni-moderation-2024-09-26", categories=["violence"]), reply
+    ) == (Outcome.ALLOWED, 0.1)
 
 
 def test_a_new_category_is_kept_and_told(stub: Any, tmp_path: Path) -> None:
     stub.faults["a"].append("category")
-    system = OpenAIModeration(base_url=f"{stub.url}/v1", key_env="", cache=tmp_path / "a.sqlite")
+    system = OpenAIModeration(
+        model="omni-moderation-2024-09-26",
+        base_url=f"{stub.url}/v1",
+        key_env="",
+        cache=tmp_path / "a.sqlite",
+    )
     decisions = system.moderate(texts_of("a", "b"))
     assert decisions.decided.all()
     assert decisions.category_scores is not None
@@ -194,7 +216,9 @@ def test_a_new_category_is_kept_and_told(stub: Any, tmp_path: Path) -> None:
 )
 def test_anthropic_answers(stub: Any, tmp_path: Path, words: str, outcome: Outcome) -> None:
     stub.faults["a"].append(f"say:{words}")
-    system = AnthropicMessages(base_url=stub.url, key_env="", cache=tmp_path / "a.sqlite")
+    system = AnthropicMessages(
+        model="claude-haiku-5-5", base_url=stub.url, key_env="", cache=tmp_path / "a.sqlite"
+    )
     decisions = system.moderate(texts_of("a"))
     assert decisions.outcomes.tolist() == [outcome]
     system.moderate(texts_of("a"))
@@ -305,9 +329,15 @@ def test_identity_changes_with_what_changes_answers_and_not_with_thresholds() ->
     assert Perspective().identity == Perspective(threshold=0.9).identity
     assert Perspective().identity != Perspective(language="de").identity
     assert Perspective().identity != Perspective(attributes=["THREAT"]).identity
-    assert AnthropicMessages().identity != AnthropicMessages(prompt="x {text}").identity
+    assert (
+        AnthropicMessages(model="claude-haiku-5-5").identity
+        != AnthropicMessages(model="claude-haiku-5-5", prompt="x {text}").identity
+    )
     assert LlamaGuard().identity != LlamaGuard(base_url="http://127.0.0.1:9/v1").identity
-    assert OpenAIModeration().identity == OpenAIModeration(categories=["hate"]).identity
+    assert (
+        OpenAIModeration(model="omni-moderation-2024-09-26").identity
+        == OpenAIModeration(model="omni-moderation-2024-09-26", categories=["hate"]).identity
+    )
 
 
 def test_plans_build_services_and_say_what_is_wrong(stub: Any) -> None:
@@ -323,8 +353,8 @@ def test_plans_build_services_and_say_what_is_wrong(stub: Any) -> None:
         ("perspective", {"base_url": "https://me:pw@example.org"}, "password"),
         ("perspective", {"api_key": SECRET}, "does not take api_key"),
         ("anthropic", {"prompt": "no place"}, "{text}"),
-        ("openai-moderation", {"run": {"concurency": 3}}, "run"),
-        ("openai-moderation", {"run": {"concurrency": 0}}, "concurrency is 0"),
+        ("openai-moderation", {"model": "m", "run": {"concurency": 3}}, "run"),
+        ("openai-moderation", {"model": "m", "run": {"concurrency": 0}}, "concurrency is 0"),
     ]
     for name, arguments, fault in bad:
         with pytest.raises(Exception, match=fault) as caught:
@@ -346,7 +376,11 @@ def test_two_addresses_never_share_answers(stub_with: Any, tmp_path: Path) -> No
 def test_another_name_asks_nothing_again(stub: Any, tmp_path: Path) -> None:
     for name in ("before", "after", ""):
         system = OpenAIModeration(
-            name=name, base_url=f"{stub.url}/v1", key_env="", cache=tmp_path / "a.sqlite"
+            model="omni-moderation-2024-09-26",
+            name=name,
+            base_url=f"{stub.url}/v1",
+            key_env="",
+            cache=tmp_path / "a.sqlite",
         )
         system.moderate(texts_of("peace"))
         assert system.name == (name or "openai-moderation")
@@ -354,10 +388,18 @@ def test_another_name_asks_nothing_again(stub: Any, tmp_path: Path) -> None:
 
 
 def test_the_usual_address_is_not_part_of_the_key() -> None:
-    usual = OpenAIModeration()
+    usual = OpenAIModeration(model="omni-moderation-2024-09-26")
     assert usual.identity == usual.configuration
-    assert OpenAIModeration(base_url=f"{usual.base_url}/").identity == usual.identity
-    assert OpenAIModeration(base_url="http://127.0.0.1:9/v1").identity != usual.identity
+    assert (
+        OpenAIModeration(model="omni-moderation-2024-09-26", base_url=f"{usual.base_url}/").identity
+        == usual.identity
+    )
+    assert (
+        OpenAIModeration(
+            model="omni-moderation-2024-09-26", base_url="http://127.0.0.1:9/v1"
+        ).identity
+        != usual.identity
+    )
 
 
 def test_headers_of_an_own_service_are_part_of_the_key() -> None:
@@ -378,11 +420,21 @@ def test_the_token_that_perspective_repeats_is_checked() -> None:
     def judged(**more: str) -> str:
         return system.judge(200, json.dumps({**score, **more}).encode(), "zz").outcome
 
-    assert judged() == judged(clientToken=token) == "flagged"
+    assert judged() == judged(clientToken=token) == "scored"
     assert judged(clientToken="another") == "error"
 
 
 def test_an_address_in_another_spelling_is_the_same_service() -> None:
-    usual, other = OpenAIModeration(), OpenAIModeration(base_url="HTTPS://API.OpenAI.com:443/v1")
+    usual, other = (
+        OpenAIModeration(model="omni-moderation-2024-09-26"),
+        OpenAIModeration(
+            model="omni-moderation-2024-09-26", base_url="HTTPS://API.OpenAI.com:443/v1"
+        ),
+    )
     assert usual.identity == other.identity
-    assert OpenAIModeration(base_url="https://api.openai.com/v2").identity != usual.identity
+    assert (
+        OpenAIModeration(
+            model="omni-moderation-2024-09-26", base_url="https://api.openai.com/v2"
+        ).identity
+        != usual.identity
+    )

@@ -12,7 +12,7 @@ from ombud.app.errors import AppError, ConflictError
 from ombud.app.judging import Case, adjudicate, next_case, review
 from ombud.app.people import Session
 from ombud.app.settings import ANSWERS
-from ombud.app.web.site import Form, Site, site_of
+from ombud.app.web.site import Form, Site, site_of, whole
 from ombud.text.folding import mask
 
 
@@ -43,10 +43,7 @@ def _page(
 
 
 def _item(form: Form) -> int:
-    item = form.text("item")
-    if not item.isdigit() or len(item) > 18:
-        raise AppError("this form names nothing to judge")
-    return int(item)
+    return form.whole("item", "this form names nothing to judge")
 
 
 async def review_page(request: Request) -> Response:
@@ -110,7 +107,7 @@ async def adjudicate_click(request: Request) -> Response:
             session.person,
             item,
             answer=answer,
-            risk=int(risk) if risk.isdigit() else None,
+            risk=whole(risk, "this is no risk") if risk else None,
             reason=form.text("reason"),
             now=time.time(),
         )

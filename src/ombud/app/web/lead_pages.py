@@ -18,7 +18,7 @@ from ombud.app.judging import acceptance, apply_pass_mark, open_round
 from ombud.app.people import Role, Session, invitations, invite, people, revoke
 from ombud.app.rating_queue import current_round, guidelines_version
 from ombud.app.settings import Support
-from ombud.app.web.site import Form, Site, site_of
+from ombud.app.web.site import Form, Site, site_of, whole
 
 _TYPES = {
     "parquet": "application/vnd.apache.parquet",
@@ -102,8 +102,9 @@ async def project_click(request: Request) -> Response:
     action, _, value = form.text("do").partition(":")
     if action == "invite":
         return await _invite(request, site, session, form)
-    if action == "revoke" and value.isdigit():
-        await site.write(lambda db: revoke(db, int(value), time.time()))
+    if action == "revoke":
+        person = whole(value, "this form names nobody")
+        await site.write(lambda db: revoke(db, person, time.time()))
     elif action == "round":
         await site.write(lambda db: open_round(db, value))
     elif action == "pass":

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ombud.app.clicks import act
-from ombud.app.errors import AppError, ConflictError
+from ombud.app.errors import ConflictError
 from ombud.app.judging import feedback
 from ombud.app.people import Session, drop_session, leave, person_named, welcome
 from ombud.app.rating_queue import Progress, next_task, release
@@ -85,9 +85,7 @@ async def rate_click(request: Request) -> Response:
     form = await site.form(request, session)
     settings = site.need_project().settings
     action, _, value = form.text("do").partition(":")
-    assignment = form.text("assignment")
-    if not assignment.isdigit() or len(assignment) > 18:
-        raise AppError("this form names no text")
+    assignment = form.whole("assignment", "this form names no text")
     if action in {"details", "finish"}:
         value = form.text("target")
     now = time.time()
@@ -101,7 +99,7 @@ async def rate_click(request: Request) -> Response:
                 db,
                 settings,
                 session.person,
-                assignment=int(assignment),
+                assignment=assignment,
                 action=action,
                 value=value,
                 topics=form.many("topic"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -30,37 +31,57 @@ _HEADERS = {
 
 
 class Guesses:
-    """Counts failed guesses of a token by address, and says when it is enough.
+    """Counts tokens that were not valid, by their beginning and in all; says when it is enough.
+
+    Nothing is counted by address: behind a proxy all people share one, and whoever floods the app
+    would lock them out. A valid link stops only when its own beginning was guessed too often, and
+    the limit of all guesses together only changes the reply to links that are not valid.
 
     So many failures within so many seconds are enough.
     """
 
-    _MOST_ADDRESSES = 10_000
+    _MOST_BEGINNINGS = 10_000
+    _BEGINNING = 8  # 48 of 256 bits: guessing it for a given link is out of reach
 
     def __init__(
-        self, limit: int = 10, seconds: float = 600, clock: Callable[[], float] = time.monotonic
+        self,
+        limit: int = 10,
+        seconds: float = 600,
+        clock: Callable[[], float] = time.monotonic,
+        in_all: int = 300,
     ) -> None:
         self.limit, self.seconds, self._clock = limit, seconds, clock
         self._failed: OrderedDict[str, deque[float]] = OrderedDict()
+        self._all: deque[float] = deque(maxlen=in_all)
 
-    def wait(self, address: str) -> float:
-        """Return for how many seconds an address may not try; 0 if it may."""
-        times = self._failed.get(address)
+    @property
+    def wait_of_all(self) -> float:
+        """For how many seconds links that are not valid get no better answer than to wait."""
+        now = self._clock()
+        full = len(self._all) == self._all.maxlen
+        return max(0.0, self._all[0] + self.seconds - now) if full else 0.0
+
+    def wait(self, token: str) -> float:
+        """Return for how many seconds tokens that begin like this may not be tried."""
+        start = token[: self._BEGINNING]
+        times = self._failed.get(start)
         if times is None:
             return 0.0
         now = self._clock()
         while times and times[0] <= now - self.seconds:
             times.popleft()
         if not times:
-            del self._failed[address]
+            del self._failed[start]
         return times[0] + self.seconds - now if len(times) >= self.limit else 0.0
 
-    def failed(self, address: str) -> None:
-        """Note a failure."""
-        times = self._failed.setdefault(address, deque(maxlen=self.limit))
+    def failed(self, token: str) -> None:
+        """Note a token that was not valid."""
+        start = token[: self._BEGINNING]
+        self._all.append(self._clock())
+        times = self._failed.setdefault(start, deque(maxlen=self.limit))
         times.append(self._clock())
-        self._failed.move_to_end(address)
-        if len(self._failed) > self._MOST_ADDRESSES:
+        self._failed.move_to_end(start)
+        if len(self._failed) > self._MOST_BEGINNINGS:
             self._failed.popitem(last=False)
 
 
@@ -100,16 +121,20 @@ class Guard:
     def _fault(self, scope: Scope) -> tuple[int, str] | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
-        if (urlsplit(f"//{host}").hostname or "") not in self._hosts:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return 400, "The name of the server in this request cannot be read."
+        if name not in self._hosts:
             return 421, "This server does not answer to that name; see --name of ombud app."
         if scope["method"] not in {"GET", "HEAD"}:
             site = headers.get("sec-fetch-site", "same-origin")
             origin = headers.get("origin")
-            foreign = origin is not None and (urlsplit(origin).netloc.lower() != host)
+            foreign = origin is not None and origin.lower().partition("://")[2] != host
             if site not in {"same-origin", "none"} or foreign:
                 return 403, "This came from another site and was refused."
             length = headers.get("content-length", "0")
-            if not length.isdigit() or int(length) > MAX_BODY:
+            if not re.fullmatch("[0-9]{1,18}", length) or int(length) > MAX_BODY:
                 return 413, "This is too long."
         return None
 

@@ -42,27 +42,28 @@ async def _start(request: Request) -> Response:
     return site.home(site.require(request))
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
+def _too_many(site: Site, wait: float) -> Response:
+    problem = f"Too many links that are not valid. Try again in {wait / 60:.0f} minutes."
+    reply = site.render("error.html", status=429, problem=problem)
+    reply.headers["retry-after"] = str(int(wait) + 1)
+    return reply
 
 
 async def _invitation(request: Request) -> Response:
     """Show whom a link invites; pressing the button signs in, so that a preview does not."""
     site = site_of(request)
-    address, token = _address(request), request.path_params["token"]
-    wait = site.guesses.wait(address)
-    if wait:
-        problem = f"Too many links that are not valid. Try again in {wait / 60:.0f} minutes."
-        reply = site.render("error.html", status=429, problem=problem)
-        reply.headers["retry-after"] = str(int(wait) + 1)
-        return reply
+    token = request.path_params["token"]
+    if wait := site.guesses.wait(token):
+        return _too_many(site, wait)
     try:
         if request.method == "GET":
             person = site.people.store.read(lambda db: find_invited(db, token, time.time()))
             return site.render("invite.html", invited=person)
         session = await site.write(lambda db: accept(db, token, time.time()))
     except NotAllowedError as error:
-        site.guesses.failed(address)
+        site.guesses.failed(token)
+        if wait := site.guesses.wait_of_all:
+            return _too_many(site, wait)
         return site.render("error.html", status=403, problem=str(error))
     signed_in = RedirectResponse("/", 303)
     signed_in.set_cookie(
@@ -198,7 +199,7 @@ def serve(app: Starlette, listening: socket.socket) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=False,  # nothing depends on the address of who asks
         timeout_graceful_shutdown=5,
         ws="none",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -34,6 +35,13 @@ class LoginNeededError(NotAllowedError):
     """Nobody is signed in here."""
 
 
+def whole(text: str, problem: str) -> int:
+    """Return the number of something stored; digits of other scripts, and too many, are none."""
+    if re.fullmatch("[0-9]{1,18}", text) is None:
+        raise AppError(problem)
+    return int(text)
+
+
 @dataclass(frozen=True)
 class Form:
     """The fields of a form, checked to come from a page of ours."""
@@ -47,6 +55,10 @@ class Form:
     def many(self, name: str) -> list[str]:
         """Return all values of a field."""
         return self.fields.get(name, [])
+
+    def whole(self, name: str, problem: str) -> int:
+        """Return a field as the number of something stored; an error with this text otherwise."""
+        return whole(self.text(name), problem)
 
     def number(self, name: str) -> float | None:
         """Return a field as a number, None when it is empty.

@@ -230,6 +230,7 @@ class MemoryBackend:
             depth=max(depths, default=0),
             predictions=any(metric.reads == "predictions" for metric in metrics),
             trained=any(analysis.asks_systems for analysis in analyses),
+            thresholds=tuple(n for analysis in analyses for n in analysis.chooses_thresholds),
             store=run.store,
             progress=run.progress,
         )

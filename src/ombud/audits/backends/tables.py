@@ -195,7 +195,7 @@ def _columns_of(
         votes = ("yes", "no") if "label" not in types else ("label",)
         return ("id", "text"), (*votes, "cluster"), faults
     if name.startswith("decisions/"):
-        return _columns_of_decisions(plan.systems[name.partition("/")[2]], types)
+        return _columns_of_decisions(types)
     more = {
         "interactions": ("rating", *(["time"] if plan.data.duplicates == "last" else [])),
         "test": ("rating",),
@@ -224,16 +224,11 @@ def _columns_of_groups(
 
 
 def _columns_of_decisions(
-    config: Mapping[str, Any], types: Mapping[str, pa.DataType]
+    types: Mapping[str, pa.DataType],
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     for column in ("outcome", "flagged", "score"):
-        if column not in types:
-            continue
-        if column == "score" and config.get("threshold") is None:
-            return ("id",), (), [
-                "there are scores but no decisions; give the threshold at which to flag"
-            ]  # fmt: skip
-        return ("id", column), ("repeat",), []
+        if column in types:
+            return ("id", column), ("repeat",), []
     return ("id",), (), ["one of the columns 'outcome', 'flagged' or 'score' is needed"]
 
 

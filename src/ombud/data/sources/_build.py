@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
@@ -20,6 +22,7 @@ from ombud.data.kcore import KCore, k_core
 from ombud.data.tables import write_tables
 from ombud.errors import DataError
 from ombud.files import remove_leftovers, write_folder
+from ombud.taxonomy import load_taxonomy
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,14 @@ class Filter:
     minimum: int = 3  # How many interactions each user and each item must have
     # How many passes to make; None goes to the fixed point, 3 is what the published code does.
     passes: int | None = None
+    # How many an item must have, where that is another number than for users.
+    items: int | None = None
 
     def __str__(self) -> str:
         reach = "to the fixed point" if self.passes is None else f"{self.passes} passes"
+        if self.items is not None and self.items != self.minimum:
+            of = f"users with at least {self.minimum} interactions, items with {self.items}"
+            return f"{of}, {reach}"
         return f"users and items with at least {self.minimum} interactions, {reach}"
 
 
@@ -77,7 +85,9 @@ def filtered_interactions(
     not permitted; `rating_scale` is None when the entries are not ratings; `merged` is what was
     excluded before. `rng` is for tests: by default nobody can repeat the order of the users.
     """
-    core = k_core(matrix, asked.minimum, passes=asked.passes, permitted=permitted)
+    core = k_core(
+        matrix, asked.minimum, passes=asked.passes, permitted=permitted, items=asked.items
+    )
     if not core.users.any() or not core.items.any():
         raise DataError(
             "interactions", [f"nothing is left of {matrix.nnz:,} interactions: {asked}"]
@@ -92,6 +102,55 @@ def filtered_interactions(
         people, things, kept, rating_scale is not None, rating_scale, None, dropped
     )
     return result, core
+
+
+_STATES = {"Clear Yes": 1, "Clear No": 0, "No Votes": -2, "Unclear": -1}
+
+
+def released_tables(data: Dataset) -> dict[str, pl.DataFrame]:
+    """Return a built data set as the two tables that its authors released, by their file names.
+
+    With ratings (ML-DDD), the sensitivity table has four columns of 0 and 1 for each warning;
+    without (AO3), one. Two columns are not there: the lists of each work's users, which the
+    interaction table has, and warnings in the authors' own words, which ombud does not read.
+    """
+    interactions, labels = data.need("interactions", "export"), data.need("labels", "export")
+    items, counts = interactions.items, np.bincount(
+        interactions.matrix.indices, minlength=interactions.n_items
+    )  # fmt: skip
+    states = labels.aligned(items)
+    known = load_taxonomy("warnings-ddd@1")
+    names = {name: known[name].title if name in known.ids else name for name in labels.names}
+    table: dict[str, Any] = {"work_id": items.ids}
+    if interactions.explicit:
+        sums = np.bincount(
+            interactions.matrix.indices,
+            weights=interactions.matrix.data.astype(np.float64),
+            minlength=interactions.n_items,
+        )
+        table |= {"n_ratings": counts, "av_rating": sums / np.maximum(counts, 1)}
+        for title, state in _STATES.items():
+            for place, name in enumerate(labels.names):
+                table[f"{title}: {names[name]}"] = (states[:, place] == state).astype(np.int8)
+        own = np.array([names[name] for name in labels.names], dtype=object)
+        table["all_warnings"] = [str(own[row == 1].tolist()) for row in states]
+    else:
+        for column in ("hits", "kudos"):
+            if data.items is not None and column in data.items.values:
+                rows = data.items.items.codes(items.arrow)
+                table[f"n_{column}"] = data.items.values[column][rows].astype(np.int64)
+        table["n_users"] = counts
+        for place, name in enumerate(labels.names):
+            table[name] = (states[:, place] == 1).astype(np.int8)
+    own_name = "ml-ddd" if interactions.explicit else "ao3"
+    kept = {"user": "user_id", "item": "work_id"}
+    kept |= {"rating": "rating"} if interactions.explicit else {}
+    return {
+        f"{own_name}_sensitivity_table.csv": pl.DataFrame(table),
+        f"{own_name}_interaction_table.csv": interactions.to_frame()
+        .select(list(kept))
+        .rename(kept),
+    }
 
 
 def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,11 @@ from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.tables import read_table_file
 from ombud.data.texts import Texts
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 
 
@@ -34,7 +39,9 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
     ----------
     parts
         For each, a ``source`` and its arguments; with ``name`` it is called otherwise than its
-        source, so that one source can stand twice, say with two parts of its texts. A text that
+        source, so that one source can stand twice, say with two parts of its texts; with
+        ``groups``, a table of `id` and `group` (or what the source itself takes) says which groups
+        its texts belong to. A text that
         stands in two parts of one source counts once, with the label of the first: a part whose
         texts all stand in an earlier one, under a second label definition, is refused.
     """
@@ -48,7 +55,12 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
         if name is None:
             raise DataError("combined", [f"a part names no source: {sorted(options)}"])
         called = options.pop("name", None)
+        table = None
+        if "groups" not in signature(registry.get("source", str(name))).parameters:
+            table = options.pop("groups", None)
         made = registry.create("source", str(name), options)
+        if table is not None:
+            made = _grouped(made, table)
         if called is not None:
             made = replace(made, card=made.card.model_copy(update={"name": str(called)}))
         if made.texts is None:
@@ -62,6 +74,22 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
         )
     result = _each_text_once(result, sources)
     return Dataset(texts=_joined(result), text_groups=_groups(result), card=_card(cards))
+
+
+def _grouped(data: Dataset, table: str | Path) -> Dataset:
+    """Return a part with the groups of a table; ids of other texts are counted."""
+    groups: Grouping = read_table_file("text_groups", table)
+    texts: Texts = data.need("texts", "a table of groups")
+    file = Path(table)
+    card = data.card.model_copy(update={"hashes": {**data.card.hashes, file.name: hash_file(file)}})
+    lost = int((Vocabulary(texts.ids).codes(groups.units.ids) < 0).sum())
+    if lost:
+        reason = "they are in the table of groups but are not among the texts"
+        gone = Exclusion("groups", "texts", lost, reason, len(groups.units))
+        texts = replace(texts, exclusions=(*texts.exclusions, gone))
+    data = replace(data, texts=texts, text_groups=groups, card=card)
+    _ = data.exclusions  # refuses a table of which no id is that of a text
+    return data
 
 
 def _each_text_once(parts: list[Dataset], sources: list[str]) -> list[Dataset]:
@@ -91,7 +119,8 @@ def _each_text_once(parts: list[Dataset], sources: list[str]) -> list[Dataset]:
             "counts once, with the first definition"
         )
         if not new.any():
-            fault = f"part {name!r} is refused: {reason}. Remove it, or audit it by itself"
+            fault = f"part {name!r} is refused: {reason}. Remove it, or audit it by itself; some "
+            fault += 'sources read several types of labels at once (label = "all")'
             raise DataError("combined", [fault])
         gone = Exclusion(
             "texts", "texts", int((~new).sum()), reason, len(texts), "warning/second-definition"
@@ -112,13 +141,17 @@ def _joined(found: list[Dataset]) -> Texts:
         assert texts is not None  # every part was asked
         ids = [f"{data.card.name}:{one}" for one in texts.ids.tolist()]
         frame = texts.to_frame().drop("cluster", strict=False)
-        frame = frame.with_columns(pl.lit(data.card.name).alias("set"), id=pl.Series(ids))
+        of = pl.lit(data.card.name)
+        named = of if texts.sets is None else pl.concat_str(of, pl.lit(": "), pl.col("set"))
+        frame = frame.with_columns(named.alias("set"), id=pl.Series(ids))
         frames.append(frame)
         own = np.arange(len(texts)) if texts.clusters is None else texts.clusters
         clusters.append(own.astype(np.int64) + start)
         start = int(clusters[-1].max()) + 1
         exclusions += [replace(e, where=f"{data.card.name}: {e.where}") for e in texts.exclusions]
     table = pl.concat(frames, how="diagonal")
+    # A part without votes has none for its texts: no rater of them is known.
+    table = table.with_columns(pl.col(c).fill_null(0) for c in ("yes", "no") if c in table.columns)
     if clustered:
         table = table.with_columns(cluster=np.concatenate(clusters))
     read = Texts.from_frame(table, source="combined")

@@ -22,6 +22,7 @@ from ombud.http.client import Client, Reply, RequestError, TooLargeError, blocki
 from ombud.http.keys import check_source, is_loopback, redact
 from ombud.http.pace import RateLimit, retry_after
 from ombud.http.pace import backoff as wait_before
+from ombud.http.store import check_structure, checksum, open_database
 
 ADDRESS = "https://www.doesthedogdie.com"
 KEY_VARIABLE = "OMBUD_DDD_KEY"
@@ -30,7 +31,7 @@ _LARGEST = 8 << 20
 _LONGEST_WAIT = 900.0
 _TABLE = """CREATE TABLE IF NOT EXISTS replies (
     kind TEXT NOT NULL, key TEXT NOT NULL, status INTEGER NOT NULL, at TEXT NOT NULL,
-    body BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"""
+    body BLOB NOT NULL, checksum BLOB, PRIMARY KEY (kind, key)) WITHOUT ROWID"""
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,18 @@ class _Asker:
         `kind` and `key` are what the reply is known by in the store. `about` says whether a body is
         about what was asked for, as far as it says.
         """
-        query = "SELECT status, body FROM replies WHERE kind = ? AND key = ?"
-        kept = self._store.execute(query, (kind, key)).fetchone()
-        if kept is not None:
-            return int(kept[0]), bytes(kept[1])
+        query = (
+            "SELECT status, body FROM replies WHERE kind = ?1 AND key = ?2 "
+            "AND checksum = ombud_checksum(?1, ?2, status, body)"
+        )
+        stored = self._store.execute(query, (kind, key)).fetchone()
+        if stored is not None:
+            return int(stored[0]), bytes(stored[1])
         status, body = self._ask(path, params, about)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._store:
-            row = (kind, key, status, now, body)
-            self._store.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", row)
+            row = (kind, key, status, now, body, checksum(kind, key, status, body))
+            self._store.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
         return status, body
 
     def _ask(
@@ -193,14 +197,33 @@ def collect(
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path)
+    try:
+        connection = open_database(path)
+    except (OSError, sqlite3.Error) as error:
+        raise DataError(path.name, [f"it cannot be opened: {error}"]) from None
     try:
         connection.execute(_TABLE)
+        check_structure(connection)
         connection.execute("SELECT kind, key, status, at, body FROM replies LIMIT 1")
-    except sqlite3.DatabaseError as error:
+        if not _has_checksums(connection):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ALTER TABLE replies ADD COLUMN checksum BLOB")
+                connection.execute(
+                    "UPDATE replies SET checksum = ombud_checksum(kind, key, status, body)"
+                )
+        with connection:  # damaged replies are asked for again
+            connection.execute(
+                "DELETE FROM replies WHERE checksum IS NOT ombud_checksum(kind, key, status, body)"
+            )
+    except sqlite3.Error as error:
         connection.close()
         raise DataError(path.name, [f"it is not a file of kept replies: {error}"]) from None
     return connection
+
+
+def _has_checksums(connection: sqlite3.Connection) -> bool:
+    return len(connection.execute("PRAGMA table_info(replies)").fetchall()) > 5
 
 
 def _look_up(asker: _Asker, imdb: int, tmdb: int | None) -> bool:
@@ -242,7 +265,8 @@ def cached_answers(store: str | Path) -> Iterator[Answer]:
     """Yield the answers that `collect` kept."""
     path = Path(store)
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        with closing(open_database(path, read_only=True)) as connection:
+            _refuse_damage(connection, path)
             result = _ids_by_title(connection)
             rows = connection.execute(
                 "SELECT key, body FROM replies WHERE kind = 'media' AND status = 200 ORDER BY key"
@@ -254,8 +278,19 @@ def cached_answers(store: str | Path) -> Iterator[Answer]:
                     given = {k: v for k, v in reply["item"].items() if v is not None and v != ""}
                     reply["item"] = result.get(str(key), {}) | given
                 yield from answers_of_json([reply], f"{path.name}, title {key}")
-    except sqlite3.DatabaseError as error:
+    except (OSError, sqlite3.Error) as error:
         raise DataError(path.name, [f"it is not a file of kept replies: {error}"]) from None
+
+
+def _refuse_damage(connection: sqlite3.Connection, path: Path) -> None:
+    if not _has_checksums(connection):
+        return  # written by an older ombud
+    rows = connection.execute("SELECT checksum, kind, key, status, body FROM replies")
+    if damaged := sum(stored != checksum(*row) for stored, *row in rows):
+        fault = (
+            f"{damaged:,} replies are damaged (their checksums do not match); collect them again"
+        )
+        raise DataError(path.name, [fault])
 
 
 def _ids_by_title(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:

@@ -48,6 +48,7 @@ LabelType = Literal[
     "insult",
     "threat",
     "any",
+    "all",
 ]
 TYPES = ("severe_toxicity", "obscene", "sexual_explicit", "identity_attack", "insult", "threat")
 """The six types of harm, beside overall toxicity."""
@@ -74,7 +75,8 @@ def jigsaw_kaggle(
     label
         What makes a comment one that should be flagged: ``toxicity``, or one of the six types of
         harm (`severe_toxicity`, `obscene`, `sexual_explicit`, `identity_attack`, `insult`,
-        `threat`); ``any`` for some of all seven.
+        `threat`); ``any`` for some of all seven; ``all`` measures overall toxicity (which counts
+        for all texts) and each type, with each text once.
     """
     if not 0 < threshold <= 1:
         raise DataError("jigsaw-kaggle", [f"threshold is {threshold}; expected above 0, up to 1"])
@@ -86,12 +88,15 @@ def jigsaw_kaggle(
         raise DataError(file.name, ["neither column 'toxicity' nor 'target' is there"])
     kinds: dict[str, list[str]] = {"toxicity": [toxicity], "any": [toxicity, *TYPES]}
     asked = kinds.get(label, [label])
-    missing = [name for name in asked if name not in table.columns]
+    typed = {f"label:{name}": name for name in TYPES} if label == "all" else {}
+    if label == "all":
+        asked, typed = [toxicity], {"label:overall": toxicity} | typed
+    missing = [name for name in (*asked, *typed.values()) if name not in table.columns]
     if missing:
         types = ", ".join(("toxicity", *TYPES, "any"))
         fault = f"label {label!r} needs the column {missing[0]!r}, which is not there"
         raise DataError(file.name, [f"{fault}; known labels: {types}"])
-    wanted = list(dict.fromkeys([toxicity, *asked, *known]))
+    wanted = list(dict.fromkeys([toxicity, *asked, *typed.values(), *known]))
     numbers = table.select(pl.col(wanted).cast(pl.Float64, strict=False))
     labelled = numbers.select(pl.any_horizontal(pl.col(known).is_not_null())).to_series()
     dropped = []
@@ -121,6 +126,7 @@ def jigsaw_kaggle(
             numbers.select(pl.any_horizontal(pl.col(asked) >= threshold))
             .to_series()
             .alias("label"),
+            *(numbers[column].ge(threshold).alias(name) for name, column in typed.items()),
         ),
         family="traditional",
         files=[file],
@@ -128,7 +134,7 @@ def jigsaw_kaggle(
         groups=groups,
         name="jigsaw-kaggle",
         title="Civil Comments with identities labelled by people"
-        + ("" if label == "toxicity" else f", {label}"),
+        + ("" if label in ("toxicity", "all") else f", {label}"),
         source="kaggle.com/c/jigsaw-unintended-bias-in-toxicity-classification",
         licence="CC0 (comments); the competition's rules",
         citation="Borkan, Dixon, Sorensen, Thain and Vasserman (2019), Nuanced Metrics for "

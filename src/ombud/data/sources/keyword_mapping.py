@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError
+from ombud.files import read_utf8
 from ombud.taxonomy import load_taxonomy
 from ombud.taxonomy.resources import is_refused, parse_commented_csv
 
@@ -58,7 +59,7 @@ def read_mapping(mapping: str | Path = "tmdb-to-ddd@1") -> KeywordMapping:
         if not path.is_file():
             known = ", ".join(mapping_names())
             raise DataError(name, [f"there is no such file, and no such mapping (known: {known})"])
-        text = path.read_text(encoding="utf-8")
+        text = read_utf8(path)
     meta, rows = parse_commented_csv(text, name, ("keyword", "warning"))
     taxonomy = load_taxonomy(meta.get("taxonomy", "warnings-ddd@1"))
     faults: list[str] = []

@@ -151,7 +151,14 @@ def build_ml_ddd(
     facts = history_facts(interactions, "movie") | label_facts(labels) | filter_facts(core)
     facts |= {"threshold": threshold, "threshold_rule": "more than" if strict else "at least"}
     taxonomy = load_taxonomy("warnings-ddd@1")
-    facts["labels_at_the_source"] = taxonomy.published or len(taxonomy.ids)
+    at_source = taxonomy.published or len(taxonomy.ids)
+    facts["labels_at_the_source"] = at_source
+    facts["rule_of_published_totals"] = "more than 75% of votes, 3 filter passes (--published)"
+    lost = at_source - len(labels.names)
+    refused = (
+        f"{lost} of {at_source} published labels not stored: the published "
+        "labels, clear_yes, clear_no, unclear, no_votes and warning_density count them",
+    )
     card = Card(
         name="ml-ddd",
         title="ML-DDD: MovieLens ratings with Does the Dog Die warnings",
@@ -164,7 +171,10 @@ def build_ml_ddd(
         unknowns=f"{_UNKNOWN} Rule: {rule}.",
         hashes=hashes,
         facts=facts | beside_published(facts, "ML-DDD"),
-        dropped=tuple(str(e) for e in (*interactions.exclusions, *labels.exclusions)),
+        dropped=(
+            *(str(e) for e in (*interactions.exclusions, *labels.exclusions)),
+            *(refused if lost > 0 else ()),
+        ),
     )
     return Dataset(interactions=interactions, labels=labels, card=card)
 

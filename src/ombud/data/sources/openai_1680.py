@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,13 +23,23 @@ CATEGORIES = ("H", "H2", "HR", "S", "SH", "V", "V2")
 
 _REFUSED = "S3"
 
+_TYPES = {
+    "H": "hate",
+    "H2": "hate/threatening",
+    "HR": "harassment",
+    "S": "sexual",
+    "SH": "self-harm",
+    "V": "violence",
+    "V2": "violence/graphic",
+}
+
 
 @source("openai-1680")
 def openai_1680(
     path: str | Path,
     *,
     missing: Literal["unknown", "acceptable"] = "unknown",
-    label: Literal["any", "H", "H2", "HR", "S", "SH", "V", "V2"] = "any",
+    label: Literal["any", "H", "H2", "HR", "S", "SH", "V", "V2", "all"] = "any",
 ) -> Dataset:
     """Prompts that OpenAI labelled in up to eight categories (Markov et al. 2023).
 
@@ -47,9 +58,13 @@ def openai_1680(
         ``acceptable``, as the speech-suppression paper has it.
     label
         What makes a prompt one that should be flagged: some category, or one alone (hate,
-        hate with threats, harassment, sexual, self-harm, violence, graphic violence).
+        hate with threats, harassment, sexual, self-harm, violence, graphic violence); ``all``
+        measures some category (which counts for all texts) and each alone, with each text once.
     """
-    chosen = CATEGORIES if label == "any" else (label,)
+    chosen = CATEGORIES if label in ("any", "all") else (label,)
+    types = (
+        {"overall": CATEGORIES} | {_TYPES[c]: (c,) for c in CATEGORIES} if label == "all" else {}
+    )
     file = file_in(path, "samples-1680.jsonl", "samples-1680.jsonl.gz")
     rows: list[dict[str, Any]] = []
     refused = total = 0
@@ -61,13 +76,9 @@ def openai_1680(
         elif any(_is_one(v) for k, v in row.items() if k == _REFUSED or is_refused(k)):
             refused += 1
         else:
-            labels = [_bit(row.get(category)) for category in chosen]
-            flagged: bool | None = None
-            if 1 in labels:
-                flagged = True
-            elif missing == "acceptable" or None not in labels:
-                flagged = False
-            rows.append({"id": number, "text": row["prompt"], "label": flagged})
+            given = {"id": number, "text": row["prompt"], "label": _flag(row, chosen, missing)}
+            typed = {f"label:{name}": _flag(row, some, missing) for name, some in types.items()}
+            rows.append(given | typed)
     if wrong:
         where = first_rows(wrong, len(wrong))
         raise DataError(file.name, [f"no JSON object with a text 'prompt' in {where}"])
@@ -75,14 +86,15 @@ def openai_1680(
     if refused:
         reason = "content that ombud refuses to store"
         dropped.append(Exclusion("texts", "prompts", refused, reason, total))
-    schema = {"id": pl.Int64, "text": pl.String, "label": pl.Boolean}
+    labels = dict.fromkeys(["label", *(f"label:{name}" for name in types)], pl.Boolean)
     return text_dataset(
-        pl.DataFrame(rows, schema=schema),
+        pl.DataFrame(rows, schema={"id": pl.Int64, "text": pl.String, **labels}),
         family="generative-ai",
         files=[file],
         exclusions=dropped,
         name="openai-1680",
-        title="Prompts with moderation labels by OpenAI" + ("" if label == "any" else f", {label}"),
+        title="Prompts with moderation labels by OpenAI"
+        + ("" if label in ("any", "all") else f", {label}"),
         source="github.com/openai/moderation-api-release",
         licence="MIT",
         citation="Markov et al. (2023), A Holistic Approach to Undesired Content Detection in the "
@@ -105,6 +117,14 @@ def _rows(file: Path) -> list[tuple[int, dict[str, Any] | None]]:
             whole = isinstance(row, dict) and isinstance(row.get("prompt"), str)
             result.append((number, row if whole else None))
     return result
+
+
+def _flag(row: dict[str, Any], categories: Sequence[str], missing: str) -> bool | None:
+    """Return whether some category says that a prompt should be flagged; None where unknown."""
+    labels = [_bit(row.get(category)) for category in categories]
+    if 1 in labels:
+        return True
+    return False if missing == "acceptable" or None not in labels else None
 
 
 def _is_one(value: Any) -> bool:

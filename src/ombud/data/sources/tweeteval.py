@@ -63,7 +63,8 @@ def tweeteval(
         table.select("id", "text", label),
         family="traditional",
         files=files,
-        name=f"tweeteval-{subset}",
+        # Published figures on HatEval are on its test split alone.
+        name=f"tweeteval-{subset}" + " test" * (tuple(splits) == ("test",)),
         title=f"Tweets of TweetEval, {subset} or not",
         source="github.com/cardiffnlp/tweeteval",
         licence="research use; the terms of the task's own data set and of the platform",

@@ -130,7 +130,9 @@ def decode_lines(
         from one that is not there.
     """
     texts = pl.Series([line.decode("utf-8", "replace") for line in lines], dtype=pl.String)
-    found = None if _has_truth(texts, fields) else _decoded_at_once(texts, fields)
+    # Polars makes another character of half a one.
+    slow = _has_truth(texts, fields) or texts.str.contains(r"\\u[dD][89a-fA-F]").any()
+    found = None if slow else _decoded_at_once(texts, fields)
     if found is not None:
         return found
     kept: list[Any] = []
@@ -180,7 +182,9 @@ def _fitted(value: Any, kind: Any, odd: list[Any]) -> Any:
     if isinstance(kind, pl.Struct) and isinstance(value, dict):
         return {f.name: _fitted(value.get(f.name), f.dtype, odd) for f in kind.fields}
     if kind == pl.String and not isinstance(value, list | dict):
-        return value if isinstance(value, str) else json.dumps(value)
+        text = value if isinstance(value, str) else json.dumps(value)
+        # Half a character, which JSON can hold and UTF-8 cannot, becomes U+FFFD.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if kind == pl.Float64:
         return _number(value, odd)
     odd.append(value)

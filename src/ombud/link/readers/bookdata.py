@@ -38,6 +38,9 @@ _RATINGS = {
     "gr-full-explicit": ("goodreads/full/gr-cluster-ratings.parquet", (1.0, 5.0)),
     "gr-full-implicit": ("goodreads/full/gr-cluster-actions.parquet", None),
 }
+# The tools write some tables once more with users and items of at least so many interactions.
+_CORES = ("", "-5core", "-2015-100-10core")
+_WORKS = "bookdata-works"
 
 
 def read_bookdata(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
@@ -57,9 +60,35 @@ def read_bookdata(path: Path, options: ReaderOptions, problems: Problems) -> Ite
         yield Batch("given", "bookdata", conformed(table, GIVEN))
     else:
         problems.add(path.name, f"nothing there asserts {options.attribute}")
+    works = False
     for source, (file, scale) in _RATINGS.items():
-        if (path / file).is_file():
-            yield from _ratings(path / file, source, scale)
+        for core in _CORES:
+            found = path / file.replace(".parquet", f"{core}.parquet")
+            if found.is_file():
+                yield from _ratings(found, f"{source}{core}", scale, "bookdata")
+            found = path / file.replace("-cluster-", "-work-").replace(".p", f"{core}.p")
+            if "goodreads/" in file and found.is_file():
+                works = True
+                yield from _ratings(found, f"{source}-works{core}", scale, _WORKS)
+    if works:
+        yield from _works(path / "goodreads", options, problems)
+
+
+def _works(folder: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
+    """Yield GoodReads works, which are items of their own, with the genders that were resolved."""
+    for name, key in (("gr-work-item-gender", "item_id"), ("gr-work-gender", "work_id")):
+        file = folder / f"{name}.parquet"
+        if not file.is_file() or options.attribute != "gender":
+            continue
+        table = pl.read_parquet(file).drop_nulls(key).unique(key, keep="first", maintain_order=True)
+        table = table.select(key=pl.col(key).cast(pl.String), value=pl.col("gender"))
+        none = pl.lit([], dtype=pl.List(pl.String))
+        lists = dict.fromkeys(("isbns", "cancelled", "authors", "names"), none)
+        books = table.select("key", work="key", **lists)
+        yield Batch("books", _WORKS, conformed(books, BOOKS))
+        yield Batch("given", _WORKS, conformed(table, GIVEN))
+        return
+    problems.add(folder.name, f"nothing there asserts {options.attribute} of works")
 
 
 def _books(path: Path, clusters: Path) -> Iterator[Batch]:
@@ -134,14 +163,20 @@ def _authorities(index: Path, values: Path) -> Iterator[Batch]:
         yield Batch("authorities", "viaf", some)
 
 
-def _ratings(file: Path, source: str, scale: tuple[float, float] | None) -> Iterator[Batch]:
+def _ratings(
+    file: Path, source: str, scale: tuple[float, float] | None, refers: str
+) -> Iterator[Batch]:
     lazy = pl.scan_parquet(file)
     names = lazy.collect_schema().names()
     rating = pl.col("rating") if "rating" in names else pl.lit(None)
     time = next((c for c in ("last_time", "timestamp", "first_time") if c in names), None)
+    # Newer versions name the columns of users and items as LensKit does.
+    user, item = ("user_id", "item_id") if "user_id" in names else ("user", "item")
+    if not {user, item} <= set(names):
+        raise DataError(file.name, [f"there are no columns user_id and item_id ({names})"])
     columns = {
-        "user": pl.col("user"),
-        "item": pl.col("item"),
+        "user": pl.col(user),
+        "item": pl.col(item),
         "rating": rating,
         "time": pl.lit(None) if time is None else pl.col(time),
     }
@@ -149,4 +184,4 @@ def _ratings(file: Path, source: str, scale: tuple[float, float] | None) -> Iter
     for low in range(0, height, _BLOCK):
         part = lazy.slice(low, _BLOCK).select(**columns).collect()
         frame = conformed(part, RATINGS)
-        yield Batch("ratings", source, frame, scale=scale, refers="bookdata")
+        yield Batch("ratings", source, frame, scale=scale, refers=refers)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from ombud.data.faults import need_columns, readable
 from ombud.data.frames import open_frame
 from ombud.errors import DataError
+from ombud.files import without_advice
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
 from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed, decode_lines
@@ -93,7 +94,9 @@ def _list_table(path: Path, layout: AuthorList) -> pl.DataFrame:
             truncate_ragged_lines=True,
         )
     except (pl.exceptions.PolarsError, *UNPACKING) as error:
-        raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
+        raise DataError(
+            path.name, [f"it cannot be read as a table: {without_advice(error)}"]
+        ) from None
 
 
 def _repaired(text: str | None) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.denominators import coverage_of
+from ombud.metrics.engine.label_uncertainty import with_label_doubt
 from ombud.metrics.engine.layout import EVENTS, Layout
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.stats.bootstrap.replicates import Replicates, ResampledStatistic
@@ -49,6 +50,8 @@ class Settings:
         Correction of p-values over all comparisons of one kind and one metric.
     minimum
         With fewer units there is no number but the words "not enough data".
+    small_groups
+        How reports show groups of fewer users: ``merged`` into one line, or ``listed``.
     seed
         The seed of the whole audit.
     matters
@@ -64,6 +67,7 @@ class Settings:
     interval: Method = "bca"
     correction: Correction = "benjamini-hochberg"
     minimum: int = 10
+    small_groups: str = "merged"
     seed: int = 0
     matters: float | Mapping[str, float] | None = None
     unlabeled: Mapping[str, Any] | None = None
@@ -135,7 +139,7 @@ class MetricEstimator:
         """Return the estimate of one system, label and group (0 is everyone)."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, group) | {"details": self._details(system, label, group)}
-        if fault := self._told_undefined(label, system):
+        if fault := self.why_undefined(label, system):
             return self._undefined(*fault, self._n(s, group), about)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
@@ -148,6 +152,7 @@ class MetricEstimator:
             result = result.replace(interval=ends)
         if tipping := self.metric.tipping(result, *self.settings.plausible):
             result = result.replace(tipping=tipping)
+        result = with_label_doubt(result, self.metric.possible, about["details"])
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
 
@@ -155,7 +160,8 @@ class MetricEstimator:
         """Return a group compared with those outside it, or with the whole it is part of."""
         here, sample = 1 + group, self.layout.sample(system, label)
         other, policy = self.layout.other(group), self.metric.comparisons.events
-        if policy is not None and (rare := policy.whole_is_too_rare(self, sample)):
+        known = not self.why_undefined(label, system)
+        if policy is not None and known and (rare := policy.whole_is_too_rare(self, sample)):
             about = self.about(system, label, here) | {"kind": self._kind(), "against": against}
             about |= {"null": self.metric.null}
             return self._undefined("too-few-events", rare, self._n(sample, here), about)
@@ -168,7 +174,7 @@ class MetricEstimator:
         """Return the gap between two columns of the replicates, for one system and label."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
-        if fault := self._told_undefined(label, system):
+        if fault := self.why_undefined(label, system):
             return self._undefined(*fault, self._n(s, one), about)
         for side in (one, other):
             if self.too_few(s, side):
@@ -192,6 +198,8 @@ class MetricEstimator:
         `sides` are the system and the group of both sides.
         """
         told = [self._details(system, label, group) for system, group in sides]
+        if told:
+            result = with_label_doubt(result, self.metric.possible, *told)
         ends, null = result.interval, 1.0 if self.metric.contrast == "ratio" else 0.0
         clear = ends is not None and not ends[0] <= null <= ends[1]
         if not clear or not any("unlabeled" in one for one in told):
@@ -234,7 +242,7 @@ class MetricEstimator:
         kept = [g for g in groups if not self.too_few(s, 1 + g)]
         kept = [g for g in kept if not self._rare(self.replicates, s, 1 + g)]
         n = sum(self._n(s, 1 + g) for g in kept)
-        code, reason = self._told_undefined(label, system) or ("not-estimable", "")
+        code, reason = self.why_undefined(label, system) or ("not-estimable", "")
         if not reason and len(kept) < 2:
             wanted = f"with at least {self.settings.minimum} {self.unit}s; two are wanted"
             reason = f"not enough data: {len(kept)} of {len(groups)} groups {wanted}"
@@ -293,7 +301,7 @@ class MetricEstimator:
         # What both rest on is at least what the one with more events rests on.
         about["events"] = self.beside.count((a, group), (b, group))
         beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
-        if fault := self._told_undefined(label, one, other):
+        if fault := self.why_undefined(label, one, other):
             return self._undefined(*fault, int(self.replicates.n[a, 0]), about)
         unlike, drawn, index = "", self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
@@ -348,7 +356,10 @@ class MetricEstimator:
         told = self.rows[name].details
         details = dict(told.get(word, told.get("", {})))
         if group:  # what the rows tell is of everyone, but for what unlabeled means
-            details = {name: details[name] for name in ("unlabeled",) if name in details}
+            here = details.get("label_errors_by_group", {})
+            details = {n: details[n] for n in ("unlabeled", "label_errors") if n in details}
+            if group <= len(self.layout.groups) and self.layout.groups[group - 1] in here:
+                details["label_errors_here"] = here[self.layout.groups[group - 1]]
         if len(statistic.columns) > 1:
             means = self.replicates.column_means(sample, group)
             if means is not None:
@@ -362,7 +373,7 @@ class MetricEstimator:
             details["repeats"] = [None if math.isnan(value) else value for value in each]
         return details
 
-    def _told_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
+    def why_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
         """Return why what was measured on some systems makes no number; None if it does."""
         names = [self.layout.systems[system] for system in systems]
         every = {name: self.rows[name].why_undefined(self.layout.labels[label]) for name in names}

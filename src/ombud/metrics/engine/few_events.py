@@ -15,14 +15,16 @@ from ombud.stats.bootstrap.patterns import PatternReplicates
 from ombud.stats.clustered_rates import (
     ClusterScore,
     RateSums,
+    cluster_moments,
     cluster_score_test,
     design_effect,
     intracluster_correlation,
+    log_ratio_error,
     score_rate_ratio,
 )
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import exact_difference, fisher, wilson
-from ombud.stats.ratios import Against, rate_ratio
+from ombud.stats.ratios import Against, rate_ratio, selected_rate_ratio
 
 FEW = 10
 """With fewer events (or texts without) in a part, the bootstrap shows too little spread."""
@@ -280,15 +282,74 @@ class RatioPolicy:
         estimate = estimate.replace(
             note=note, details={**estimate.details, **_both(part, compared)}
         )
+        expected = part.texts * whole.events / whole.texts
+        if expected < self.smallest:
+            return self._selected(estimate, estimator, (sample, here), expected, of_whole=not other)
         if not independent:
+            moments = _moments(estimator, sample, here)
+            counts = (part.events, float(part.texts), whole.events, float(whole.texts))
+            error = log_ratio_error(counts, moments, of_whole=not other) if part.events else 0.0
+            error *= float(np.sqrt(estimate.n / max(estimate.n - 1, 1)))
+            estimate = _with_clusters_counted(estimate, part, error)
             if estimate.value is not None and estimate.value < 1:
                 score = _score_of(estimator, sample, here)
                 return _scored_below(estimate, part, whole, score, of_whole=not other, said=note)
-            return _with_clusters_counted(estimate, part, len(estimator.replicates.draws))
+            return estimate
         if min(part.events, part.texts - part.events) < FEW:
             against: Against = "complement" if other else "whole"
             estimate = _closed_form(estimate, part, whole, against, _support(part, self.event))
         return _exactly_tested(estimate, part, whole)
+
+    def _selected(
+        self,
+        estimate: Estimate,
+        estimator: MetricEstimator,
+        place: tuple[int, int],
+        expected: float,
+        *,
+        of_whole: bool,
+    ) -> Estimate:
+        """Return a ratio that is shown only because many were flagged, valid among those shown."""
+        sample, here = place
+        part, whole = counts_of(estimator, sample, here), counts_of(estimator, sample, 0)
+        rest = whole.events - part.events, float(whole.texts - part.texts)
+        units, spread = (part.events, float(part.texts), float(self.smallest)), 0.0
+        if not is_independent(estimator, sample):
+            effect = max(_score_of(estimator, sample, here).effect, 1.0)
+            rest = rest[0] / effect, rest[1] / effect
+            hit = float(part.with_event)
+            units = hit, float(estimate.n), float(self.smallest)
+            squares = float(_moments(estimator, sample, here)[0, 0])
+            spread = float(np.sqrt(max(squares * hit / part.events**2 - 1, 0.0) / hit))
+
+        def ends(level: float) -> tuple[float, float]:
+            return selected_rate_ratio(
+                units,
+                rest,
+                share=part.texts / whole.texts if of_whole else None,
+                rate=part.events / part.texts,
+                spread=spread,
+                level=level,
+            )
+
+        # The p-value is one minus the level of the widest interval without 1.
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            p = (low + high) / 2
+            bottom, top = ends(1 - p)
+            low, high = (low, p) if not bottom <= 1 <= top else (p, high)
+        text = (
+            f"shown because {part.events:,.6g} were {self.event} where {expected:.2g} were "
+            "expected: too high on average, which the interval allows for"
+        )
+        return estimate.replace(
+            interval=ends(estimate.level),
+            p_value=high,
+            method="exact, given that enough were flagged for a ratio (MOVER)",
+            undefined_replicates=0,
+            note=_joined(estimate.note, text),
+            details={**estimate.details, "selected": True},
+        )
 
     def _too_few(self, part: Counts, whole: Counts, independent: bool) -> str:
         """Return why the flags of a group say nothing; empty when they do.
@@ -339,22 +400,37 @@ def _scored_below(
     )
 
 
-def _with_clusters_counted(estimate: Estimate, part: Counts, replicates: int) -> Estimate:
-    """Say so when the flags of a group stand in few clusters."""
-    count = part.with_event
-    if count >= FEW:
-        return estimate
-    if count < 2:
-        where = "1 cluster" if count else "0 clusters"
+def _with_clusters_counted(estimate: Estimate, part: Counts, error: float) -> Estimate:
+    """Return a ratio with the interval and test of a log ratio whose spread few clusters carry.
+
+    The clusters with a flag carry the spread, so they set the degrees of freedom.
+    """
+    hit = part.with_event
+    if hit < 2:
+        where = "1 cluster" if hit else "0 clusters"
         reason = f"none: events in {where}, so there is no spread between clusters"
         return estimate.replace(interval=None, method=reason, p_value=None)
-    text = f"in {count} clusters only: the interval is rough and rather too short"
-    p = estimate.p_value if estimate.p_tail is None else estimate.p_tail
-    if p is not None:
-        # The clusters with a flag carry the test, so they set its degrees of freedom.
-        t = -float(stdtrit(max(estimate.n - 1, 1), p / 2))
-        estimate = estimate.resampled_p(float(2 * stdtr(count - 1, -t)), replicates)
-    return estimate.replace(note="; ".join(filter(None, [estimate.note, text])))
+    if estimate.value is None or estimate.interval is None or not error > 0:
+        return estimate
+    reach = -float(stdtrit(hit - 1, (1 - estimate.level) / 2)) * error
+    value = estimate.value
+    estimate = estimate.replace(
+        interval=(value * float(np.exp(-reach)), value * float(np.exp(reach))),
+        method=f"log ratio, t with {hit - 1:,} degrees of freedom",
+        undefined_replicates=0,
+        p_value=float(2 * stdtr(hit - 1, -abs(np.log(value)) / error)),
+    )
+    if hit >= FEW:
+        return estimate
+    return estimate.replace(note=_joined(estimate.note, f"in {hit} clusters only"))
+
+
+def _moments(drawn: MetricEstimator, sample: int, column: int) -> NDArray[np.float64]:
+    """Return the sums over clusters behind the rate of a part."""
+    if (rates := _rates(drawn)) is not None:
+        return np.asarray(rates.moments[column, sample])
+    values, clusters, member = _units(drawn, sample)
+    return cluster_moments(values, member[:, column], clusters)
 
 
 def _support(part: Counts, event: str = "flagged") -> str:

@@ -16,6 +16,8 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels
 from ombud.rng import generator
 from ombud.stats.bootstrap.replicates import Replicates
+from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import wilson
 from ombud.stats.statistics import Floats, OfSums, Statistic
 
 # Numbers of the draws that are kept (512 MiB).
@@ -148,3 +150,168 @@ def add_shared(
         moved = weights @ shifts.reshape(draws, -1)
         part = slice(number * labels, (number + 1) * labels)
         replicates.draws[:, part] += moved.reshape(len(weights), labels, -1)
+
+
+# Whether a system's errors could reverse a finding, where they differ by how often items are shown.
+
+FEWEST_CHECKED = 30
+"""Validation items that a cell needs before its error rates say something."""
+
+LABEL_DOUBT = "label_error_doubt"
+"""Stands in the details of an estimate: why errors of the labels could reverse it, if so."""
+
+TERCILES = ("least shown", "middle", "most shown")
+_LEAST_APART = 0.05
+
+
+def error_cells(
+    labels: Labels, cells: Mapping[str, NDArray[np.bool_]]
+) -> list[dict[str, list[int]]]:
+    """Return, for each label, how often its system erred on validation texts that are items.
+
+    Parameters
+    ----------
+    labels
+        With `errors`.
+    cells
+        The items of each cell, by name.
+
+    Returns
+    -------
+    For each label and cell right and wrong answers on items with the label, and wrong and right
+    ones on items without: ``[yes, missed, false, no]``.
+    """
+    errors = labels.errors
+    assert errors is not None
+    truth = np.full(errors.said.shape, -1) if errors.truth is None else errors.truth
+    pairs = ((1, 1), (1, 0), (0, 1), (0, 0))
+    return [
+        {
+            name: [
+                int(np.count_nonzero(here & (truth[:, k] == a) & (errors.said[:, k] == b)))
+                for a, b in pairs
+            ]
+            for name, here in cells.items()
+        }
+        for k in range(errors.said.shape[1])
+    ]
+
+
+def terciles(shown: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Return the third of each item, by how often it is shown; items shown alike stay together."""
+    order = np.argsort(shown, kind="stable")
+    ranks = np.empty(len(shown))
+    ranks[order] = np.arange(len(shown))
+    _, same = np.unique(shown, return_inverse=True)
+    middle = np.bincount(same, ranks) / np.bincount(same)
+    return np.minimum(np.asarray(3 * middle[same] / max(len(shown), 1)), 2).astype(np.int64)
+
+
+def rates_of(cell: Sequence[int], level: float = 0.95) -> tuple[Floats, Floats]:
+    """Return the share found and the share falsely found, each with its Wilson interval.
+
+    Examples
+    --------
+    >>> found, false = rates_of([9, 1, 2, 18])
+    >>> found.round(2).tolist(), false.round(2).tolist()
+    ([0.9, 0.6, 0.98], [0.1, 0.03, 0.3])
+    """
+    made = []
+    for hits, misses in ((cell[0], cell[1]), (cell[2], cell[3])):
+        n = hits + misses
+        low, high = wilson(hits, n, level=level) if n else (0.0, 1.0)
+        made.append(np.array([hits / n if n else np.nan, float(low), float(high)]))
+    return made[0], made[1]
+
+
+def label_doubt(estimate: Estimate, *sides: Mapping[str, Any]) -> str:
+    r"""Return why errors of the labels could reverse an estimate; empty if they cannot.
+
+    With the said share :math:`A_c` and the share of items :math:`B_c` of a third c (in lists minus
+    in histories, of the group minus of the others), the corrected difference is
+    :math:`\sum_c (A_c - F_c B_c) / (T_c - F_c)`. The direction must be the same for all error rates
+    within their intervals.
+    """
+    if estimate.value is None or estimate.null is None:
+        return ""
+    cells = [side.get("label_errors") for side in sides]
+    if not all(isinstance(one, Mapping) for one in cells) or not cells:
+        return "this metric takes the labels as the system gave them"
+    signs = (1.0, -1.0)
+    low = high = 0.0
+    alike = len(cells) == 1 or cells[0] == cells[1]
+    for k, name in enumerate(TERCILES):
+        parts = []
+        for sign, side, cell in zip(signs, sides, cells, strict=False):
+            assert isinstance(cell, Mapping)
+            if sum(cell[name]) < FEWEST_CHECKED:
+                return (
+                    f"{sum(cell[name]):,} validation texts are items of the {name} third; "
+                    f"{FEWEST_CHECKED} are needed to know how often the labels are wrong there"
+                )
+            amounts = [side.get(f"{word}_{k}") for word in ("said", "items")]
+            if None in amounts:
+                return "how often the labels are wrong could not be separated by exposure"
+            parts.append((sign * float(amounts[0] or 0.0), sign * float(amounts[1] or 0.0), cell))
+        if alike:
+            parts = [(sum(p[0] for p in parts), sum(p[1] for p in parts), parts[0][2])]
+        for said, items, cell in parts:
+            found, false = rates_of(cell[name])
+            if found[1] - false[2] <= _LEAST_APART:
+                return f"the labels may be no better than chance on the {name} third"
+            ends = [(said - f * items) / (t - f) for t in found[1:] for f in false[1:]]
+            low, high = low + min(ends), high + max(ends)
+    for side in sides:
+        if "label_errors_here" in side and sum(side["label_errors_here"]) < FEWEST_CHECKED:
+            return (
+                f"{sum(side['label_errors_here']):,} validation texts are items shown to "
+                f"{estimate.group or 'a group'}; {FEWEST_CHECKED} are needed to know how often the "
+                "labels are wrong there"
+            )
+    null = 1.0 if estimate.kind == "ratio" else 0.0
+    if (estimate.value > null and low > 0) or (estimate.value < null and high < 0):
+        return ""
+    return (
+        f"error rates by exposure allow a difference from {low:+.3g} to {high:+.3g}, so errors of "
+        "the labels could reverse it"
+    )
+
+
+def with_label_doubt(
+    estimate: Estimate, possible: tuple[float, float], *sides: Mapping[str, Any]
+) -> Estimate:
+    """Return an estimate on labels with measured errors, with what they could do to it.
+
+    A value that cannot exist is undefined: the error rates do not hold for these items.
+    """
+    if "label_errors" not in sides[0] or estimate.value is None:
+        return estimate
+    low, high = possible if estimate.kind == "level" else (-2.0, 2.0)
+    low = 0.0 if estimate.kind == "ratio" else low
+    if not low - 1e-9 <= estimate.value <= (np.inf if estimate.kind == "ratio" else high + 1e-9):
+        return Estimate.undefined(
+            reason_code="not-estimable",
+            reason="corrected for the measured error rates it is no possible value: the labels err "
+            "at other rates here than on the validation texts",
+            n=estimate.n,
+            **{f: getattr(estimate, f) for f in _ABOUT},
+        )
+    details = dict(estimate.details)
+    impossible = [
+        name for name, least in _SHARES.items() if not least <= details.get(name, 0.0) <= 1
+    ]
+    if impossible:
+        details = {name: v for name, v in details.items() if name not in _SHARES}
+    if estimate.null is not None:
+        details |= {n: sides[0][n] for n in ("label_errors", "label_errors_here") if n in sides[0]}
+        doubt = "corrected for the measured error rates, a share is no possible value"
+        details[LABEL_DOUBT] = doubt if impossible else label_doubt(estimate, *sides)
+    return estimate.replace(details=details)
+
+
+_ABOUT = ("metric", "system", "label", "group", "against", "kind", "key", "unit", "null")
+_SHARES = {
+    "lists": 0.0, "history": 0.0, "other_lists": 0.0, "other_history": 0.0,
+    "level": -1.0, "other_level": -1.0,
+}  # fmt: skip
+"""Details that are shares, and the least value of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.dataset import Dataset
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import NO_DECISIONS, Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
@@ -49,8 +49,8 @@ def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
 
 
 def was_refused(decisions: Decisions) -> NDArray[np.float64]:
-    """Return 1 for refused, 0 for flagged or allowed; NaN where there is no answer."""
-    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED.value)
+    """Return 1 for refused, 0 for flagged, allowed or scored; NaN where there is no answer."""
+    answered = decisions.answered | (decisions.outcomes == Outcome.REFUSED.value)
     return np.where(answered, decisions.outcomes == Outcome.REFUSED.value, np.nan)
 
 
@@ -81,7 +81,7 @@ EVENTS: dict[Happening, str] = {
 
 def was_undecided(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 where a moderator refused, failed or answered what nobody can read; else 0."""
-    return (~decisions.decided).astype(np.float64)
+    return (~decisions.answered).astype(np.float64)
 
 
 def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> N
         some = decisions.category_scores[:, chosen].astype(np.float64)
         lowest = np.where(np.isnan(some), -np.inf, some).max(axis=1)
         scores = np.where(np.isfinite(lowest), lowest, np.nan)
-    return np.where(decisions.decided, scores, np.nan)
+    return np.where(decisions.answered, scores, np.nan)
 
 
 def measure_scores(metric: Any, outputs: Outputs, data: Dataset) -> Rows:
@@ -133,8 +133,7 @@ def measure_texts(
     needed
         What a text without a value lacks, in words.
     families
-        Whether each family of texts, and each data set, is a label of its own, beside all of them;
-        where texts have none, or all the same, there is nothing to tell apart.
+        Whether each of `acceptable_parts` is a label of its own, beside all texts.
     """
     decisions, texts = needs_texts(outputs, data)
     index = Vocabulary(texts.ids).codes(decisions.ids)
@@ -143,6 +142,7 @@ def measure_texts(
     counted = known & ~np.isnan(result)
     total = np.bincount(index[counted], weights=result[counted], minlength=len(texts))
     count = np.bincount(index[counted], minlength=len(texts))
+    parts = acceptable_parts(texts) if families else acceptable_parts(texts)[:1]
     negative = texts.truth == 0
     exclusions = _scope(texts, int(np.count_nonzero(~known)), len(decisions))
     if among == "identity":
@@ -154,7 +154,8 @@ def measure_texts(
             Exclusion("texts", "texts", out, "they name no group, and only texts that do count")
         )
         negative &= tagged
-    kept = negative & (count > 0)
+        parts = [replace(part, rows=part.rows & tagged) for part in parts]
+    kept = np.any([part.rows for part in parts], axis=0) & (count > 0)
     tallies = {
         LACKING: np.array(
             [
@@ -165,14 +166,16 @@ def measure_texts(
             dtype=np.float64,
         )
     }
+    if needed == "decision":
+        scored = known & (decisions.outcomes == Outcome.SCORED) & np.isnan(result)
+        tallies[SCORED] = np.array([np.count_nonzero(scored)], dtype=np.float64)
     if among == "all" and needed == "decision":
         tallies[AGREEMENT] = agreement(decisions, texts)
     exclusions += [*left_out(tallies, needed), *contradictions(tallies)]
     clusters = None if texts.clusters is None else texts.clusters[kept]
-    measured = (total[kept] / count[kept])[:, None]
-    labels: tuple[str, ...] = ("",)
-    if families:
-        labels, measured = by_part(texts, kept, measured)
+    value_of = (total[kept] / count[kept])[:, None]
+    labels = tuple(part.label for part in parts)
+    measured = np.where(np.column_stack([part.rows[kept] for part in parts]), value_of, np.nan)
     if clusters is not None:
         tallies["texts"] = np.count_nonzero(~np.isnan(measured), axis=0).astype(np.float64)
     return Rows(
@@ -207,6 +210,9 @@ def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Ex
 
 AGREEMENT = "agreement"
 """The tally of decisions by label: acceptable, to be flagged, unlabeled; each allowed, flagged."""
+
+SCORED = "scored"
+"""The tally of answers that are scores without a decision, where a decision was needed."""
 
 _MOST_FLAGGED = 0.95
 _WORSE = -3.0
@@ -257,10 +263,12 @@ def contradictions(tallies: Mapping[str, NDArray[np.float64]]) -> list[Exclusion
 def cannot_tell(
     tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Return why rates cannot be told where (almost) only flagged texts are labeled.
+    """Return why rates are undefined: there are no decisions, or hardly any label of other texts.
 
     A label that was given because a text was flagged says nothing about the texts that were not.
     """
+    if SCORED in tallies and tallies[SCORED][0]:
+        return {label: dict(WITHOUT_DECISIONS) for label in labels}
     if AGREEMENT not in tallies:
         return {}
     allowed, flagged = tallies[AGREEMENT][:4].reshape(2, 2).sum(axis=0)
@@ -278,6 +286,10 @@ def cannot_tell(
     return {label: {"undefined": reason} for label in labels}
 
 
+WITHOUT_DECISIONS: Mapping[str, Any] = {"undefined": NO_DECISIONS, "lacks_decisions": True}
+"""Details of a metric of flags whose system states scores and no decisions."""
+
+
 def sizes_told(
     tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
 ) -> dict[str, str]:
@@ -292,6 +304,50 @@ def _ids(texts: Texts, kept: NDArray[np.bool_]) -> NDArray[Any]:
     """Return the ids of some texts; without any, still of a type that can be stored."""
     ids = np.asarray(texts.ids)[kept]
     return ids.astype(str) if ids.dtype == object and not len(ids) else ids
+
+
+@dataclass(frozen=True, eq=False)
+class TextPart:
+    """Texts that should not be flagged: all, a family or a data set, by a type of label."""
+
+    label: str  # the label of their estimates
+    kind: str  # ``all``, ``family`` or ``set``
+    name: str  # of the family or the data set
+    type: str  # by which type of label they are acceptable; empty for texts without types
+    rows: NDArray[np.bool_]
+
+
+def acceptable_parts(texts: Texts) -> list[TextPart]:
+    """Return the acceptable texts: all, then each family and each data set, then by other labels.
+
+    Families and sets are told apart where there are several. A further type of label that says the
+    same as the label of its texts is that label, and has its name.
+    """
+    whole = [("", "all", "", np.ones(len(texts), dtype=bool))]
+    for column, kind, label in ((texts.families, "family", "{}"), (texts.sets, "set", "set={}")):
+        names = [] if column is None else sorted({str(name) for name in column})
+        if column is not None and len(names) > 1:
+            of = column.astype(str)
+            whole += [(label.format(name), kind, name, of == name) for name in names]
+    first, further = [], []
+    for label, kind, name, here in whole:
+        same = [
+            t for t, truth in texts.types.items() if np.array_equal(truth[here], texts.truth[here])
+        ]
+        first.append(TextPart(label, kind, name, "".join(same[:1]), here & (texts.truth == 0)))
+    for type_name, truth in texts.types.items():
+        seen: list[NDArray[np.bool_]] = []
+        # Where one set alone has a type, it stands for its family and for all.
+        for (label, kind, name, here), plain in reversed(list(zip(whole, first, strict=True))):
+            known = here & (truth >= 0)
+            if not known.any() or any(np.array_equal(known, other) for other in seen):
+                continue
+            seen.append(known)
+            if plain.type == type_name:
+                continue
+            typed = f"{label}, labeled {type_name}" if label else f"labeled {type_name}"
+            further.append(TextPart(typed, kind, name, type_name, here & (truth == 0)))
+    return [*first, *sorted(further, key=lambda part: part.label)]
 
 
 def by_part(
@@ -326,6 +382,7 @@ _WORDS = {
     Outcome.REFUSED.value: "refused",
     Outcome.ERROR: "error",
     Outcome.UNPARSEABLE: "unparseable",
+    Outcome.SCORED: "with a score only",
 }
 
 

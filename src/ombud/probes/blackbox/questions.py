@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ombud.data.ids import Vocabulary
 from ombud.errors import AuditedSystemError, OmbudError, PlanError, ResultError
+from ombud.http.store import check_structure, checksum, open_database
 from ombud.probes.blackbox.systems import HistorySystem, ManyHistories, TryAgainError, check_writes
 from ombud.probes.edits import History
 from ombud.systems.recommenders.adapters.answers import as_answer
@@ -88,10 +89,14 @@ class QueryBudget:
 
 _APPLICATION = 0x6F6D6271
 _SCHEMA = """
-CREATE TABLE asked (run TEXT NOT NULL, question BLOB NOT NULL, answer TEXT);
+CREATE TABLE asked (run TEXT NOT NULL, question BLOB NOT NULL, answer TEXT, checksum BLOB);
 CREATE INDEX asked_question ON asked (question);
 CREATE INDEX asked_run ON asked (run);
 """
+_SET_ANSWER = (
+    "UPDATE asked SET answer = ?1, checksum = ombud_checksum(run, question, ?1) WHERE rowid = ?2"
+)
+_VERSION = 1
 _PORTION = 64
 
 
@@ -100,16 +105,19 @@ class Questions:
 
     A question is written to the file before it is asked and its answer as soon as it is there: a
     run that was killed goes on from its answers. Questions that were under way then may have been
-    answered: they count, and are not asked a second time unless `in_flight` says so. An answer of
-    an earlier attempt counts when it is used, as it did then: the search takes the same way as if
-    nothing had happened.
+    answered: they count, and are not asked a second time unless `in_flight` says so.
+
+    Two counts are kept. What was sent, written down before it goes out, never exceeds the limit
+    and is what is reported, whatever way a search takes after a kill. Beside it `budget` counts
+    what this attempt used: an answer of an earlier attempt counts when it is used, as it did then,
+    so that the search takes the same way as if nothing had happened.
 
     Parameters
     ----------
     system
         What is asked.
     catalogue
-        The items that are known; others in an answer are counted and left out.
+        The items that are known; others in an answer are counted, and keep their position.
     n
         Length of the lists asked for.
     limit
@@ -158,23 +166,24 @@ class Questions:
                 f"{limit:,}"
             )
         # Tries that failed, or were lost in a kill: they count against the limit like any other.
-        self._lost = self.earlier - answered
-        self._noted = self.earlier
+        self._sent = self.earlier
         self._limit = limit
         self._used: set[bytes] = set()
-        self.budget = QueryBudget(None if limit is None else max(1, limit - self._lost))
+        lost = self.earlier - answered
+        self.budget = QueryBudget(None if limit is None else max(1, limit - lost))
         self._in_flight = self._lost_in_a_kill() if in_flight == "leave" else frozenset()
         self.left: set[bytes] = set()
         self.from_cache = 0
         self.unknown_items = 0
+        self.unsteady = False  # whether the same question was seen to get another answer
         self.failure = ""
         # Parted, so that system "a" of version "b1" is not "ab" of version "1".
         self._stamp = f"{system.name}\x1f{system.version}\x1f{n}".encode()
 
     @property
     def spent(self) -> int:
-        """Questions asked by this run so far, those that a kill left unanswered included."""
-        return self.budget.spent + self._lost
+        """Questions sent by this run so far, those of its earlier attempts included."""
+        return self._sent
 
     def _lost_in_a_kill(self) -> frozenset[bytes]:
         """Return the questions that were sent and have no answer: they may have been answered."""
@@ -194,7 +203,7 @@ class Questions:
     def ask(
         self, histories: Sequence[History], *, repeat: int = 0
     ) -> list[NDArray[np.int32] | None]:
-        """Return one list of item codes per history; None where there is none.
+        """Return one list of item codes per history, -1 for an unknown item; None for no list.
 
         That is, where the budget was spent before it, or where the question was under way when an
         earlier attempt was killed and is not to be asked again.
@@ -223,7 +232,7 @@ class Questions:
             if answer is not None:
                 self.from_cache += 1
                 known[key] = answer
-            elif self._limit is None or self._noted + len(todo) < self._limit:
+            else:
                 todo.append((key, history))
         if todo:
             self._send(todo, known)
@@ -233,8 +242,9 @@ class Questions:
         """Return an answer that is there, and whether this run has asked for it."""
         with self._lock:
             rows = self._db.execute(
-                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer <> ''",
-                (self.run, key),
+                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer <> '' "
+                "AND checksum = ombud_checksum(run, ?, answer)",
+                (self.run, key, key),
             ).fetchall()
         return (json.loads(rows[0][0]), any(mine for _, mine in rows)) if rows else (None, False)
 
@@ -247,6 +257,9 @@ class Questions:
             if self.failure:
                 return
             rows = self._note(portion)
+            portion = portion[: len(rows)]
+            if not portion:
+                return
             asked = [self._as_given(history) for _, history in portion]
             for attempt in range(self.retries + 1):
                 try:
@@ -263,7 +276,9 @@ class Questions:
                     if attempt == self.retries or not self.budget.grant(len(portion)):
                         return self._fail(str(problem))
                     time.sleep(problem.wait * 2**attempt)
-                    rows = self._note(portion)
+                    rows = self._note(portion, whole=True)
+                    if not rows:
+                        return self._fail(str(problem))
                 except Exception as problem:  # a foreign system may fail in any way
                     self._tell_unanswered(rows)
                     return self._fail(f"{type(problem).__name__}: {problem}")
@@ -290,31 +305,36 @@ class Questions:
         if not self.failure:
             self.failure = reason
 
-    def _note(self, portion: list[tuple[bytes, History]]) -> list[int]:
-        """Write questions down before they are asked; a kill now leaves them counted."""
+    def _note(self, portion: list[tuple[bytes, History]], *, whole: bool = False) -> list[int]:
+        """Write questions down before they are asked; a kill now leaves them counted.
+
+        Returns a row for each that the limit still permits, the first ones; with `whole`, for all
+        or for none. The count and the rows change together: threads cannot overtake each other.
+        """
         with self._lock, self._db:
-            rows = []
-            self._noted += len(portion)
-            for key, _ in portion:
+            rows: list[int] = []
+            room = len(portion) if self._limit is None else self._limit - self._sent
+            if whole and room < len(portion):
+                return rows
+            permitted = portion[: max(room, 0)]
+            self._sent += len(permitted)
+            for key, _ in permitted:
                 done = self._db.execute(
-                    "INSERT INTO asked (run, question) VALUES (?, ?)", (self.run, key)
+                    "INSERT INTO asked VALUES (?, ?, NULL, ?)",
+                    (self.run, key, checksum(self.run, key, None)),
                 )
                 rows.append(int(done.lastrowid or 0))
             return rows
 
     def _keep(self, rows: list[int], answers: list[list[Any]]) -> None:
         with self._lock, self._db:
-            self._db.executemany(
-                "UPDATE asked SET answer = ? WHERE rowid = ?",
-                [(json.dumps(a), row) for a, row in zip(answers, rows, strict=True)],
-            )
+            words = map(json.dumps, answers)
+            self._db.executemany(_SET_ANSWER, [*zip(words, rows, strict=True)])
 
     def _tell_unanswered(self, rows: list[int]) -> None:
         """Note that these questions ended without an answer: they are not in flight."""
         with self._lock, self._db:
-            self._db.executemany(
-                "UPDATE asked SET answer = '' WHERE rowid = ?", [(row,) for row in rows]
-            )
+            self._db.executemany(_SET_ANSWER, [("", row) for row in rows])
 
     def _as_given(self, history: History) -> dict[Any, float]:
         ids = self.catalogue.take(history.items).tolist()
@@ -336,9 +356,11 @@ class Questions:
             return np.empty(0, np.int32)
         text = isinstance(self.catalogue.ids[0], str) if len(self.catalogue) else False
         fits = [item for item in answer if isinstance(item, str) == text]
-        codes = self.catalogue.codes(fits) if fits else np.empty(0, np.int32)
-        self.unknown_items += len(answer) - int((codes >= 0).sum())
-        return codes[codes >= 0]
+        codes = np.full(len(answer), -1, np.int32)
+        if fits:
+            codes[[isinstance(item, str) == text for item in answer]] = self.catalogue.codes(fits)
+        self.unknown_items += int((codes < 0).sum())
+        return codes
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -350,7 +372,7 @@ class Questions:
                 "stay without an answer (in_flight = 'ask' asks them again)"
             )
         if self.unknown_items:
-            said.append(f"{self.unknown_items:,} places held items that are not in the catalogue")
+            said.append(f"{self.unknown_items:,} positions held items that are not in the catalog")
         if self.failure:
             said.append(f"the system stopped answering: {self.failure}")
         return tuple(said)
@@ -365,7 +387,7 @@ def _open(path: Path | None) -> sqlite3.Connection:
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(path or ":memory:", timeout=60, check_same_thread=False)
+        db = open_database(path or ":memory:")
         empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         application = db.execute("PRAGMA application_id").fetchone()[0]
         if not empty and application != _APPLICATION:
@@ -374,8 +396,48 @@ def _open(path: Path | None) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         if empty:
             db.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION}; "
+                f"PRAGMA user_version = {_VERSION}; COMMIT;"
             )
-    except (OSError, sqlite3.DatabaseError) as fault:
+        else:
+            _check_rows(db)
+    except (OSError, OverflowError, MemoryError, sqlite3.Error) as fault:
         raise ResultError(f"cache {path}: {fault}. Name another file") from None
     return db
+
+
+def _check_rows(db: sqlite3.Connection) -> None:
+    """Make damaged rows questions without an answer, and give rows of older files a checksum.
+
+    Damaged questions count against the budget, because they were sent, and may be sent again.
+    """
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        check_structure(db)
+        old = db.execute("PRAGMA user_version").fetchone()[0] < _VERSION
+        if old:
+            db.execute("ALTER TABLE asked ADD COLUMN checksum BLOB")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+        rows = db.execute("SELECT rowid, checksum, run, question, answer FROM asked NOT INDEXED")
+        changed = []
+        for rowid, stored, *row in rows:
+            if old or stored != checksum(*row):
+                row = row if old and _is_row(*row) else _unanswered(*row)
+                changed.append((*row, checksum(*row), rowid))
+        db.executemany(
+            "UPDATE asked SET run = ?, question = ?, answer = ?, checksum = ? WHERE rowid = ?",
+            changed,
+        )
+
+
+def _is_row(run: Any, question: Any, answer: Any) -> bool:
+    try:
+        readable = not answer or isinstance(json.loads(answer), list)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return readable and isinstance(run, str) and run.isprintable() and isinstance(question, bytes)
+
+
+def _unanswered(run: Any, question: Any, _: Any) -> list[Any]:
+    named = isinstance(run, str) and run.isprintable()
+    return [run if named else "damaged", question if isinstance(question, bytes) else b"", ""]

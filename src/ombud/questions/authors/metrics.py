@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -182,3 +182,66 @@ class BalanceGap(_Balance):
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return, for each user and identity, list share minus profile share."""
         return self._measure(outputs, data, gap=True)
+
+
+@metric("rank-fairness")
+@dataclass(frozen=True)
+class RankFairness(_Balance):
+    r"""How far the exposure that each identity gets in a user's list is from a target.
+
+    With shares of exposure :math:`s_{ug}` among items of known identity (``list-balance``) and
+    target shares :math:`t_g`: attention-weighted rank fairness,
+    :math:`1 - \frac12 \sum_g |s_{ug} - t_g|`, 1 where both are the same; or the loss of expected
+    exposure, :math:`\sum_g (s_{ug} - t_g)^2`, 0 where both are the same. Means over users.
+
+    - **Unit of resampling**: the user.
+    - **Undefined**: when no user has a list with a known item.
+    - **Does not capture**: which identity gets less, what is relevant, and items whose creator is
+      not known. A target is a choice; no target is right by itself.
+
+    Parameters
+    ----------
+    k, attribute, exposure, least
+        As in ``list-balance``; exposure counts by default, the attention that positions get.
+    target
+        ``"platform"``, the shares among items; ``"even"``; or ``"profile"``, the user's own shares.
+    loss
+        ``"awrf"`` or ``"expected-exposure"``.
+
+    References
+    ----------
+    Sapiezynski, Zeng, Robertson, Mislove and Wilson (2019), Quantifying the impact of user
+    attention on fair group representation in ranked lists, WWW; Diaz, Mitra, Ekstrand, Biega and
+    Carterette (2020), Evaluating stochastic rankings with expected exposure, CIKM.
+    """
+
+    exposure: bool = True
+    target: Literal["platform", "even", "profile"] = "platform"
+    loss: Literal["awrf", "expected-exposure"] = "awrf"
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        name = "rank fairness" if self.loss == "awrf" else "expected-exposure loss"
+        return f"{name}{self._how}, target: {self.target}"
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return each user's fairness or loss."""
+        rows = self._measure(outputs, data, gap=False)
+        creators = creators_of(data, self.attribute, self.registered_name)
+        assert data.interactions is not None  # creators_of has checked
+        codes = creators.on(data.interactions.items)
+        items = np.bincount(codes[codes >= 0], minlength=len(creators.names)).astype(np.float64)
+        fixed = {"platform": items, "even": np.ones(len(items))}.get(self.target)
+        wanted = rows.context["profile"] if fixed is None else (fixed / fixed.sum())[None, :]
+        gaps = rows.columns["value"] - wanted
+        value = 1 - np.abs(gaps).sum(axis=1) / 2 if self.loss == "awrf" else (gaps**2).sum(axis=1)
+        return replace(
+            rows, columns={"value": value[:, None]}, labels=("",), details={}, tallies={},
+            context={},
+        )  # fmt: skip
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why users cannot be measured in blocks."""
+        del tables
+        return "the shares of identities on the platform are of all items"

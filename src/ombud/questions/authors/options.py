@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -64,6 +64,9 @@ class PropagationOptions(ListOptions):
     placebo: bool = False
     """Whether to fit a placebo as well, the parity of a hash of the item id, to show what the model
     reports where there is nothing to find."""
+    points: bool = False
+    """Whether the share of each user's profile and lists is stored and drawn, as in Figures 11 and
+    12 of the paper. Without names, but who knows a profile can find its dot: do not publish it."""
     genres: tuple[str, ...] = ()
     """Labels of items. Slopes are also fitted among the items of each label alone, and with the mix
     of genres held fixed: the model then explains only what goes beyond the identities that the
@@ -75,8 +78,9 @@ class RerankingOptions(ListOptions):
 
     accuracy_at: int = Field(default=100, ge=1)
     """The list length at which accuracy is measured."""
-    candidates: int = Field(default=1000, ge=1)
-    """The number of items at the top of each ranking that a strategy can choose from."""
+    candidates: Annotated[int, Field(ge=1)] | Literal["all"] = 1000
+    """The number of items at the top of each ranking that a strategy can choose from; ``all`` for
+    the whole ranking, as in the paper, which takes memory for every user and item."""
     strategies: tuple[str, ...] = STRATEGIES[:3]
     """The strategies to audit: ``SingleEQ``, ``GreedyEQ``, ``GreedyReflect``, ``Calibrated``,
     ``FA*IR``; an empty list for none."""
@@ -120,6 +124,9 @@ class AuthorsOptions(RerankingOptions, PropagationOptions, CatalogOptions):
     inferred: bool = False
     """Must be true where identities were inferred, such as from first names; every figure then says
     so."""
+    noun: str = Field(default="", max_length=40)
+    """What items are called in sentences, such as ``books``; default, ``books`` for sources of
+    books and ``works`` for other data."""
     feedback: Literal["auto", "explicit", "implicit", "both"] = "auto"
     """``explicit`` (ratings), ``implicit`` (ratings are ignored), ``auto`` (as the data is), or
     ``both``: each model with and without ratings, on the same profiles and in one joint fit. The
@@ -133,3 +140,6 @@ class AuthorsOptions(RerankingOptions, PropagationOptions, CatalogOptions):
     """The number of users whose profiles and lists are audited."""
     accuracy_users: int = Field(default=5000, ge=0)
     """The number of further users with one interaction held out, to measure accuracy."""
+    train_apart: bool = False
+    """Whether the audited lists come from systems trained on all interactions, as in the paper, and
+    accuracy from systems trained again without what is held out."""

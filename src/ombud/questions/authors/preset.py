@@ -17,7 +17,7 @@ from ombud.data.items import LABEL
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import by_genre, creators_of
 from ombud.questions.authors.options import AuthorsOptions
-from ombud.questions.authors.reranking import CreatorReranking
+from ombud.questions.authors.reranking import CreatorReranking, hold_one_out
 from ombud.registry import preset
 from ombud.rng import generator
 from ombud.tuning.tuning import tuned_values, with_tuned
@@ -58,7 +58,13 @@ class AuthorsPreset(Preset):
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""
         options = _options(plan)
-        held_out = plan.data.test is not None or bool(plan.split) or options.accuracy_users > 0
+        given = plan.data.test is not None or bool(plan.split)
+        held_out = not options.train_apart and (given or options.accuracy_users > 0)
+        if options.train_apart and (given or not options.accuracy_users):
+            raise PlanError(
+                f"{_NAME}: train_apart holds out interactions itself; give accuracy_users, and "
+                "remove [data] test and [split]"
+            )
         filled: dict[str, Any] = {"systems": _systems(plan, options)}
         if not plan.metrics:
             filled["metrics"] = tuple(_metrics(options, held_out))
@@ -123,16 +129,10 @@ def _sampled(plan: Plan, options: AuthorsOptions, data: Dataset, viable: Any) ->
     )  # fmt: skip
     kept = tuple(e for e in (few, rest) if e.count)
     interactions = replace(interactions, exclusions=(*interactions.exclusions, *kept))
-    if not draws:
+    if not draws or options.train_apart:
         users = interactions.users.take(np.flatnonzero(chosen))
         return replace(data, interactions=interactions, audited=users)
-    sizes = np.diff(interactions.matrix.indptr)
-    others = np.flatnonzero((sizes >= 5) & ~chosen)
-    rng = generator(plan.seed, "authors", "accuracy")
-    second = np.sort(rng.permutation(others)[: options.accuracy_users])
-    held = np.zeros(interactions.matrix.nnz, dtype=bool)
-    starts = interactions.matrix.indptr[second]
-    held[starts + np.floor(rng.random(len(second)) * sizes[second]).astype(np.int64)] = True
+    second, held = hold_one_out(interactions, chosen, options.accuracy_users, plan.seed)
     chosen[second] = True
     return replace(
         data,
@@ -236,11 +236,14 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
         "splits": options.splits,
         "residual_rate": options.residual_rate,
         "placebo": options.placebo,
+        **({"points": True} if options.points else {}),
         "genres": list(options.genres),
     }
     reranking: dict[str, Any] = {
         "accuracy_at": options.accuracy_at,
-        "candidates": max(options.candidates, options.k, options.accuracy_at),
+        "candidates": "all"
+        if options.candidates == "all"
+        else max(options.candidates, options.k, options.accuracy_at),
         "strategies": list(options.strategies),
         **({"exposure": True} if options.exposure else {}),
         **({"fewest_items": options.fewest_items} if options.fewest_items != 50 else {}),
@@ -249,6 +252,10 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
         reranking["target"] = options.target
     if options.minimum_for:
         reranking["minimum_for"] = options.minimum_for
+    measured = {"name": "creator-accuracy", **about, **size, **reranking}
+    measured["accuracy_users"] = options.accuracy_users
+    if options.train_apart:
+        reranking["apart"] = True
     return [
         {"name": "creator-catalogue", **about, **catalogue, **everyone},
         {"name": "creator-lists", **about, **size, **everyone},
@@ -258,4 +265,5 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
             if options.strategies
             else []
         ),
+        *([measured] if options.train_apart else []),
     ]

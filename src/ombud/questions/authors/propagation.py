@@ -117,6 +117,7 @@ class CreatorPropagation(PropagationOptions, Analysis):
                 "creator-propagation-fits": _diagnostics(fits),
                 "creator-propagation-curves": _curves(fits),
                 "creator-propagation-points": _points(fits),
+                **({"creator-propagation-users": _users(fits)} if self.points else {}),
                 "creator-propagation-densities": _densities(drawn),
                 "creator-propagation-predicted": _predicted(drawn),
             },
@@ -354,6 +355,26 @@ def _points(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     schema: dict[str, Any] = dict.fromkeys(["within", "identity", "system"], pl.String)
     schema |= dict.fromkeys(["profile", "list"], pl.Float64) | {"users": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _users(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
+    """Return the share of every user's profile and list, y / n, in no order of users."""
+    frames = []
+    for within, identity, fit in _parts(fits):
+        counts = fit.counts
+        for a, system in enumerate(counts.names):
+            there = (counts.list_known[:, a] > 0) & (counts.known > 0)
+            frame = pl.DataFrame(
+                {
+                    "profile": counts.count[there] / counts.known[there],
+                    "list": counts.list_count[there, a] / counts.list_known[there, a],
+                }
+            ).sort("profile", "list")
+            names = {"within": within, "identity": identity, "system": system}
+            frames.append(frame.with_columns(**{k: pl.lit(v) for k, v in names.items()}))
+    schema: dict[str, Any] = dict.fromkeys(["profile", "list"], pl.Float64)
+    schema |= dict.fromkeys(["within", "identity", "system"], pl.String)
+    return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
 @dataclass(frozen=True, eq=False)

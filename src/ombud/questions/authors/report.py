@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ombud.questions.authors.reranking import LOSS, TUNED
@@ -18,18 +19,24 @@ from ombud.report.question import Phrase, Question
 from ombud.report.show import (
     MARKS,
     Alert,
+    BlockTable,
     Custom,
     Detail,
+    Entry,
     Listing,
     Matrix,
+    Notes,
     Say,
     Stored,
     estimate_table,
     part,
+    stored_cell,
+    value_cell,
 )
 from ombud.stats.estimate import Estimate
 
 _LARGE = 0.1
+_BOOKS = frozenset({"bookcrossing", "goodbooks-10k", "linked"})
 _MOST = 5
 _STAGES = {
     "catalogue": "catalog",
@@ -123,6 +130,14 @@ def _noun(label: str, context: Context) -> str:
     if attribute(context).endswith(("gender", "sex")):
         name = PEOPLE.get(name.lower(), name)
     return name if name in PEOPLE.values() else f"{name} authors"
+
+
+def _works(context: Context) -> str:
+    """Return what items are called: "books"."""
+    stated = str(context.result.plan.options.get("noun") or "")
+    return shorten(stated, 40) or (
+        "books" if context.result.plan.data.source in _BOOKS else "works"
+    )
 
 
 def _stage(e: Estimate, context: Context) -> str:
@@ -271,6 +286,55 @@ def _model(context: Context) -> Text | None:
     )
 
 
+# The first screen: share, slope and cost, in one sentence each.
+
+
+def _ends(context: Context, found: Sequence[Estimate], scale: Scale) -> str:
+    """Return a value with its system, or the lowest and the highest of several systems."""
+    ordered = sorted(found, key=lambda e: e.value or 0.0)
+    ends = {e.system: scale.number(e.value or 0.0) for e in (ordered[0], ordered[-1])}
+    return " to ".join(f"{shown} ({_of(context, system)})" for system, shown in ends.items())
+
+
+def _share_in_short(context: Context) -> Text | None:
+    first = _told(context)[:1]
+    lists = [e for e in context.find(SHARES) if [e.label] == first and not e.group and e.value]
+    own = [e for e in _steps(context, "profiles") if [e.label] == first and e.value is not None]
+    lists = [e for e in lists if not context.is_reference(e.system)] or lists
+    if not lists or not own:
+        return None
+    people = f"{_works(context)} by {_people(own[0], context)}"
+    return (
+        f"Of recommendations with a known author, {_ends(context, lists, PERCENT)} are {people}; "
+        f"in users\u2019 profiles, {percent(own[0].value or 0.0)} are.",
+    )
+
+
+def _slope_in_short(context: Context) -> Text | None:
+    found = [
+        e for e in context.find(SLOPE) if e.value is not None and e.label in _told(context)[:1]
+    ]
+    if not found:
+        return None
+    people = f"{_works(context)} by {_people(found[0], context)}"
+    return (
+        f"As profiles vary in the share of {people}, lists follow with a slope of "
+        f"{_ends(context, found, SCORE)}: 1 is as much as profiles, 0 not at all.",
+    )
+
+
+def _cost_in_short(context: Context) -> Text | None:
+    found = [
+        e.replace(value=-e.value, interval=e.interval and (-e.interval[1], -e.interval[0]))
+        for e in context.find(LOSSES)
+        if e.value is not None and e.details.get("strategy") == "GreedyEQ"
+    ]
+    if not found:
+        return None
+    change = _ends(context, found, replace(PERCENT, signed=True))
+    return (f"Balancing each list (GreedyEQ) changes accuracy (MRR) by {change}.",)
+
+
 # -- Tables and charts of this study alone.
 
 
@@ -309,7 +373,7 @@ def _chart(
 
     def blocks(context: Context) -> Iterable[Block]:
         told = _told(context)
-        who = f"works by {_noun(told[0], context)}" if told else ""
+        who = f"{_works(context)} by {_noun(told[0], context)}" if told else ""
         panels = tuple(make(context, who)) if told else ()
         if panels:
             shown = title.format(who=who)
@@ -380,6 +444,26 @@ def _curves(context: Context, who: str) -> Sequence[str]:
         said = f"{name}: {who} in lists, by their share in the profile"
         panels.append(charts.plane(name, marks, x=x, y=y, said=said, equal=True))
     return panels
+
+
+def _each_user(context: Context) -> Iterable[Block]:
+    """Draw every user's share in the profile and in the list, where the plan asks for it."""
+    rows = [row for row in _rows(context, "creator-propagation-users") if not row["within"]]
+    panels = []
+    for system in list(dict.fromkeys(row["system"] for row in rows))[: charts.MOST]:
+        own = [(row["profile"], row["list"]) for row in rows if row["system"] == system]
+        x, y = ((f"share in the {what}", 0.0, 1.0) for what in ("profile", "list"))
+        cloud = charts.Line("users", own, cloud=True)
+        name = _of(context, system)
+        panels.append(charts.plane(name, [cloud], x=x, y=y, equal=True))
+    if panels:
+        title = f"Each user: {_works(context)} by {_noun(_told(context)[0], context)}"
+        caption = (
+            "Figures 11 and 12: a dot for each user, y / n. Privacy: who knows a user\u2019s "
+            "profile can find its dot. A public report does not have this figure."
+        )
+        caption = _sourced(context, caption)
+        yield Chart("authors-users", title, caption, title, tuple(panels), single_users=True)
 
 
 def _densities(context: Context, who: str) -> Sequence[str]:
@@ -490,6 +574,178 @@ def _fits(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
         "refused": ("Refused", None),
     }
     return {name: title for name, title in named.items() if name in columns}
+
+
+# -- The tables of Ekstrand and Kluver in their own form, over one data set or several.
+
+_KINDS = {"explicit": "Explicit", "implicit": "Implicit"}
+_SHORT = {"most popular": "Popular", "best rated": "Avg. Rating"}
+_SUFFIX = {"explicit": "-E", "implicit": "-I"}
+
+
+def _feedback(context: Context, system: str = "") -> str:
+    """Return which feedback a system was trained on; empty where nothing says so."""
+    stated = context.result.plan.options.get("feedback")
+    if stated in _KINDS:
+        return _KINDS[stated]
+    plan = context.result.plan.systems
+    for config in [plan.get(system, {})] if stated == "both" else plan.values():
+        if config.get("ignore_ratings") or config.get("type") in {"implicit-als", "bpr"}:
+            return _KINDS["implicit"]
+        if stated == "both" or config.get("type") == "explicit-als":
+            return _KINDS["explicit"]
+    return ""
+
+
+def _trained(context: Context, system: str) -> dict[str, str]:
+    """Return the data set, feedback and algorithm of a system: "BX", "Explicit", "ALS"."""
+    feedback, name = _feedback(context, system), _of(context, system)
+    own = context.set
+    for word, suffix in _SUFFIX.items():
+        own = own.removesuffix(suffix) if feedback == _KINDS[word] else own
+        name = name.removesuffix(f" {word}")
+    return {"set": own, "feedback": feedback, "algorithm": shorten(name, 40)}
+
+
+def _about(context: Context, identity: str) -> dict[str, str]:
+    """Return the axis of an identity, where the study tells of several."""
+    return {"identity": _name(context, identity)} if len(_told(context)) > 1 else {}
+
+
+def _sizes(context: Context, _: Notes) -> Iterable[Entry]:
+    scales = {"users": COUNT, "items": COUNT, "pairs": COUNT, "density": Scale(
+        factor=100, places=4, suffix="%")}  # fmt: skip
+    for row in context.rows("creator-data"):
+        for name, scale in scales.items():
+            yield Entry({"column": name.capitalize()}, stored_cell(row[name], name, scale, context))
+
+
+_RESULTS = {"no_book": "No Bk", "no_author": "No Auth", "no_authority": "No VIAF",
+            "unknown": "Unknown", "ambiguous": "Ambig."}  # fmt: skip
+
+
+def _coverages(context: Context, _: Notes) -> Iterable[Entry]:
+    rows = sorted(context.rows("creator-resolution"), key=lambda row: row["known"])
+    order = [*_RESULTS, *(row["outcome"] for row in rows if row["outcome"] not in _RESULTS)]
+    for row in sorted(rows, key=lambda row: order.index(row["outcome"])):
+        head = _RESULTS.get(row["outcome"]) or _name(context, row["outcome"])
+        cell = Cell(PERCENT.number(row["items_share"]), value=row["items_share"])
+        yield Entry({"column": head}, cell)
+
+
+PERCENT = Scale(factor=100, places=1, suffix="%")
+
+
+def _profiles(context: Context, notes: Notes) -> Iterable[Entry]:
+    """Return what Table 6 says of profiles: as observed, and by the model."""
+    for identity in _told(context):
+        rows = context.rows("creator-propagation-predicted", identity=identity, system="")
+        seen = {row["kind"]: row for row in rows}
+        fitted = {
+            e.key.rpartition("/")[2]: e
+            for e in context.find(*FITTED)
+            if e.label == identity and e.group == "profile fit"
+        }
+        mu, sigma = fitted.get("mean-log-odds"), fitted.get("spread")
+        cells: dict[str, Cell] = {}
+        if "observed" in seen:
+            cells |= {"Obs. y/n": _number(seen["observed"]["mean"])}
+            cells |= {"Std. Dev.": _number(seen["observed"]["sd"])}
+        cells |= {"\u03bc": value_cell(mu, Scale(), notes)} if mu else {}
+        cells |= {"\u03c3": value_cell(sigma, Scale(), notes)} if sigma else {}
+        if "smoothed" in seen:
+            cells |= {"E[\u03b8\u2032] (post.)": _number(seen["smoothed"]["mean"])}
+            cells |= {"Std. Dev. (post.)": _number(seen["smoothed"]["sd"])}
+        for statistic, cell in cells.items():
+            yield Entry({"statistic": statistic, **_about(context, identity)}, cell)
+
+
+def _number(value: float) -> Cell:
+    return Cell(SCORE.number(value), value=value)
+
+
+def _reach(context: Context, _: Notes) -> Iterable[Entry]:
+    heads = {"recommendations": ("Recs", COUNT), "distinct": ("Dist.", COUNT),
+             "distinct_share": ("% Dist", PERCENT)}  # fmt: skip
+    for row in context.rows("creator-list-coverage"):
+        for column, (head, scale) in heads.items():
+            cell = stored_cell(row[column], column, scale, context)
+            yield Entry(_trained(context, row["system"]) | {"column": head}, cell)
+
+
+def _balances(context: Context, notes: Notes) -> Iterable[Entry]:
+    """Return mean and standard deviation of each system's lists, and the lists for everyone."""
+    for e in _steps(context, "baseline", "lists"):
+        if e.label not in _told(context):
+            continue
+        at = _trained(context, e.system) | _about(context, e.label)
+        if e.details.get(STAGE) == "baseline":
+            at["algorithm"] = _SHORT.get(e.group, e.group)
+        if e.value is None:
+            yield Entry(at, value_cell(e, SCORE, notes))
+            continue
+        sd = e.details.get("sd")
+        ends = SCORE.ends(e) or f"{e.details.get('count')} of {e.details.get('of')} known"
+        text = SCORE.number(e.value) + (f" / {SCORE.number(sd)}" if sd is not None else "")
+        yield Entry(at, Cell(text, ends, value=e.value))
+
+
+def _costs(context: Context, notes: Notes) -> Iterable[Entry]:
+    for e in context.find(LOSSES):
+        at = _trained(context, e.system) | {"strategy": str(e.details.get("strategy", e.group))}
+        few = e.details.get("on_few_hits")
+        if e.value is not None or few is None:
+            cell = value_cell(e, PERCENT, notes)
+        else:
+            hits = count(e.details["hits_before"], "hit")
+            mark = notes.letter("Fewer than 50 hits: printed as in the paper, used in no sentence")
+            cell = Cell(f"{PERCENT.number(few)} {mark}", hits, "not tested", few)
+        yield Entry(at, cell)
+
+
+def _from_candidates(contexts: Sequence[Context]) -> str:
+    found = {row["candidates"] for c in contexts for row in c.rows("creator-reranking")}
+    ends = " to ".join(f"{n:,}" for n in sorted({min(found), max(found)})) if found else "no"
+    return (
+        "Table 10: relative loss of MRR by balancing; below 0 a gain. Strategies choose from the "
+        f"top {ends} items of each ranking (the paper: the whole ranking; candidates = "
+        "\u201call\u201d)."
+    )
+
+
+def _about_whom(text: str) -> Callable[[Sequence[Context]], str]:
+    """Return a caption that names the identity whose shares a table has, where it is one."""
+
+    def caption(contexts: Sequence[Context]) -> str:
+        c, told = contexts[0], _told(contexts[0])
+        who = f"{_works(c)} by {_noun(told[0], c)}" if len(told) == 1 else "each identity"
+        return _sourced(c, text.format(who=who))
+
+    return caption
+
+
+_TRAINED = {"set": "Data set", "feedback": "Feedback", "algorithm": "Algorithm"}
+TABLES = (
+    BlockTable("authors-table-1", "Table 1: interaction data.", ("set",), ("column",), _sizes,
+               {"set": "Data set"}),
+    BlockTable("authors-table-2", "Table 2: what is known about the creators of items, in percent "
+               "of items.", ("set",), ("column",), _coverages, {"set": "Data set"}),
+    BlockTable("authors-table-6", _about_whom(
+               "Table 6: profiles, shares of {who}. Observed shares of users, and the profile fit: "
+               "mean \u03bc and standard deviation \u03c3 of the log odds with 95% "
+               "intervals, and the expected share \u03b8\u2032 of a new user."),
+               ("identity", "statistic"), ("set",), _profiles, {"statistic": ""}),
+    BlockTable("authors-tables-7-8", "Tables 7 and 8: how much lists cover, with the share of "
+               "recommendations that are distinct items.", ("feedback", "algorithm"),
+               ("set", "column"), _reach, _TRAINED),
+    BlockTable("authors-table-9", _about_whom(
+               "Table 9: share of {who} in lists, mean / standard deviation over users. One list "
+               "for everyone has no standard deviation; the paper prints it once for both kinds of "
+               "feedback."),
+               ("identity", "feedback", "algorithm"), ("set",), _balances, _TRAINED),
+    BlockTable("authors-table-10", _from_candidates,
+               ("set", "feedback", "algorithm"), ("strategy",), _costs, _TRAINED),
+)  # fmt: skip
 
 
 REACH: dict[str, tuple[str, Scale | None]] = {
@@ -646,6 +902,7 @@ SECTIONS = (
             "of their profile. Dashed: lists equal to profiles.",
             _curves,
         ),
+        Custom(_each_user),
         Listing(
             SLOPE,
             "Slopes by system, with 95% posterior intervals.",
@@ -720,6 +977,7 @@ SECTIONS = (
         ),
         Stored("creator-reranking", "Candidates and short lists.", RERANKED, folded=True),
     ),
+    part("Tables of the published study", *TABLES, appendix=True),
     part(
         "Predicted shares",
         _chart(
@@ -753,14 +1011,14 @@ def authors_question() -> Question:
         asks="Whose work is recommended more or less than users read it?",
         family={
             GAPS: Phrase(
-                sentence="{system} recommends works by {note} {more} often than users read them: "
+                sentence="{system} recommends {works} by {note} {more} often than users read them: "
                 "{level} of recommendations with a known author, compared with {other} of the "
-                "works in the same users\u2019 profiles.",
-                fallback="{system} recommends works by {note} {more} often than users read them.",
+                "{works} in the same users\u2019 profiles.",
+                fallback="{system} recommends {works} by {note} {more} often than users read them.",
                 summary="{system} recommend{s} {objects}",
-                object="{fewer} works by {note}",
+                object="{fewer} {works} by {note}",
                 than=" than users read",
-                what="works by {note}",
+                what="{works} by {note}",
                 note=_people,
                 compared=("recommendations", "users\u2019 profiles"),
                 scale=POINTS,
@@ -770,6 +1028,8 @@ def authors_question() -> Question:
         systems="recommender",
         yes="recommend{s} some authors more or less often than users read them",
         possible="A share could still differ by up to {bound} from that in profiles.",
+        words=lambda context: {"works": _works(context)},
+        in_short=(_share_in_short, _slope_in_short, _cost_in_short),
         changes=(_unknown, _genre),
         inspect="Compare the recommended {what} with those in the catalog, and run the audit again "
         "after changes.",

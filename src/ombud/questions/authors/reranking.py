@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ombud.audits.analysis import Analysis, AnalysisResult, Context
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
 from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.accuracy.ranking import MRR
+from ombud.metrics.accuracy.ranking import MRR, NDCG, HitRate
+from ombud.metrics.base import Outputs
 from ombud.questions.authors.creators import (
     Creators,
     creators_of,
@@ -27,17 +29,21 @@ from ombud.questions.authors.creators import (
 from ombud.questions.authors.options import RerankingOptions
 from ombud.questions.authors.shares import mean_share
 from ombud.registry import analysis
+from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.stats.losses import relative_loss
 from ombud.stats.means import mean_estimate
 from ombud.stats.statistics import Floats
+from ombud.systems.base import Recommender
 from ombud.systems.rerankers.balance import balance, calibrate_identities
 from ombud.systems.rerankers.prefixes import with_minimums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
+    from ombud.data.interactions import Interactions
 
 
+_EVERY = 1_000_000_000
 LOSS = "creator-reranking/relative-loss"
 """The key of what a strategy costs."""
 
@@ -60,9 +66,12 @@ class CreatorReranking(RerankingOptions, Analysis):
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
+    apart: bool = False
+    """Whether accuracy is left to the analysis ``creator-accuracy``."""
+
     @model_validator(mode="after")
     def _lists_fit(self) -> CreatorReranking:
-        if self.candidates < max(self.k, self.accuracy_at):
+        if self.candidates != "all" and self.candidates < max(self.k, self.accuracy_at):
             raise ValueError(
                 f"candidates is {self.candidates}; the list itself has "
                 f"{max(self.k, self.accuracy_at)} positions"
@@ -70,9 +79,14 @@ class CreatorReranking(RerankingOptions, Analysis):
         return self
 
     @property
+    def most(self) -> int:
+        """How many candidates there are at most."""
+        return _EVERY if self.candidates == "all" else self.candidates
+
+    @property
     def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.candidates
+        """How many places of a list are looked at; an audit asks for no more than there are."""
+        return self.most
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return balance and loss of every system and strategy."""
@@ -96,9 +110,9 @@ class CreatorReranking(RerankingOptions, Analysis):
         rows: list[dict[str, Any]] = []
         for system, answered in lists.items():
             past = mixed.in_profiles(data.interactions, answered.users)
-            before = answered.top(self.candidates)
+            before = answered.top(self.most)
             own = _Reranked(self, creators, mixed, data, system, before, settings.level)
-            estimates.append(own.accuracy("as recommended", before))
+            estimates += [] if self.apart else [own.accuracy("as recommended", before)]
             for strategy in self.strategies:
                 after = self._changed(strategy, before, mixed, shares(past))
                 estimates += own.told(strategy, after, past.sum(axis=1) >= self.least)
@@ -195,7 +209,7 @@ class _Reranked:
         seen = shares(self.creators.in_lists(after, self.asked.k, exposure_of(self.asked.k)))
         details = {
             "strategy": strategy,
-            "candidates": self.asked.candidates,
+            "candidates": min(self.asked.most, int(self.before.items.shape[1])),
             # Items of unknown identity are always allowed, so they move up.
             "known_places": int(counts.sum()),
             "places": int(np.minimum(after.lengths[sample], self.asked.k).sum()),
@@ -207,6 +221,8 @@ class _Reranked:
             own = own[~np.isnan(own)]
             said = details | {"exposure_mean": float(own.mean()) if len(own) else None}
             found.append(mean_share(values[:, g], "reranked", name, said, group=strategy, **about))
+        if self.asked.apart:
+            return found
         return [*found, self.accuracy(strategy, after), self._loss(strategy, after)]
 
     def _loss(self, strategy: str, after: Recommendations) -> Estimate:
@@ -268,6 +284,92 @@ def _mixable(creators: Creators, data: Dataset, fewest: int) -> tuple[Creators, 
         Exclusion(f"reranking: {creators.names[g]}", "items", int(items[g]), reason) for g in lost
     ]
     return mixed, exclusions
+
+
+def hold_one_out(
+    interactions: Interactions, taken: NDArray[np.bool_], n: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return up to `n` users with at least 5 interactions, and which entry of each is held out.
+
+    Users that are `taken` are not drawn.
+    """
+    sizes = np.diff(interactions.matrix.indptr)
+    others = np.flatnonzero((sizes >= 5) & ~taken)
+    rng = generator(seed, "authors", "accuracy")
+    second = np.sort(rng.permutation(others)[:n])
+    held = np.zeros(interactions.matrix.nnz, dtype=bool)
+    starts = interactions.matrix.indptr[second]
+    held[starts + np.floor(rng.random(len(second)) * sizes[second]).astype(np.int64)] = True
+    return second, held
+
+
+@analysis("creator-accuracy")
+class CreatorAccuracy(CreatorReranking):
+    """Accuracy, and what strategies cost, of systems that are trained again for it.
+
+    The audited lists may come from systems trained on all interactions. For accuracy, one
+    interaction of each of some further users is held out, systems are trained again on the rest,
+    and their lists for these users are reranked (Ekstrand and Kluver do so).
+
+    - **Unit**: the user.
+    - **Undefined**: as in ``creator-reranking``. Systems that cannot be trained are counted.
+    - **Does not capture**: the audited lists themselves, which come from another training.
+
+    References
+    ----------
+    Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
+    """
+
+    accuracy_users: int = Field(default=5000, ge=1)
+    """The number of users with one interaction held out."""
+
+    asks_systems: ClassVar[bool] = True
+
+    @property
+    def depth(self) -> int:
+        """No list of the audit itself is looked at."""
+        return 1
+
+    def analyze(self, context: Context) -> AnalysisResult:
+        """Hold out, train again, and measure."""
+        data, name = context.data, self.registered_name
+        whole = all_interactions(data, name)
+        taken = np.zeros(whole.n_users, dtype=bool)
+        audited = next(iter(lists_in(context.outputs, name).values())).users
+        taken[whole.users.codes(np.asarray(audited))] = True
+        second, held = hold_one_out(whole, taken, self.accuracy_users, context.settings.seed)
+        every = {n: s for n, s in context.systems.items() if isinstance(s, Recommender)}
+        gone: tuple[Exclusion, ...] = ()
+        if lost := sum(not s.trainable for s in every.values()):
+            reason = "ombud does not train what was recorded or fitted elsewhere"
+            gone = (Exclusion(name, "systems", lost, reason, len(every)),)
+        trained = {n: s for n, s in every.items() if s.trainable}
+        if not len(second) or not trained:
+            return AnalysisResult((), exclusions=gone)
+        train, test = whole.select(~held), replace(whole.select(held), exclusions=())
+        apart = replace(data, interactions=train, test=test)
+        users = whole.users.take(second)
+        n = min(self.most, whole.n_items)
+        lists: dict[str, Outputs] = {}
+        for system, own in trained.items():
+            again = deepcopy(own)
+            again.bind(apart)
+            again.fit(train, progress=context.progress)
+            lists[system] = again.recommend(np.asarray(users), n)
+        found = super().analyze(replace(context, data=apart, outputs=lists))
+        kept = [e for e in found.estimates if e.key in {LOSS, "creator-reranking/mrr"}]
+        for metric in (HitRate, NDCG):
+            measure = metric(k=self.accuracy_at, no_list="zero")
+            for system, some in lists.items():
+                values = measure.measure(some, apart).columns["value"][:, 0]
+                about = {"key": f"{name}/{measure.registered_name}", "system": system}
+                kept.append(
+                    mean_estimate(
+                        values, metric=measure.title, unit="user",
+                        level=context.settings.level, **about,
+                    )
+                )  # fmt: skip
+        return AnalysisResult(tuple(kept), {}, (*gone, *found.exclusions))
 
 
 TUNED = "creator-tuning/value"

@@ -22,7 +22,7 @@ from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.models import open_box
 from ombud.probes.outcomes import FrozenOutcome
 from ombud.probes.summaries import attainable_summary
-from ombud.questions.counterfactual.black_box import black_box_reach
+from ombud.questions.counterfactual.black_box import query_lists
 from ombud.questions.counterfactual.checkpoint import (
     WHERE,
     Checkpoint,
@@ -103,7 +103,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
             permitted = options.pop("fields", {})
             service = HttpHistorySystem(**options)
             fields = Fields(asked.interactions.items, permitted) if permitted else None
-            whole.add(black_box_reach(self, name, service, asked, settings, context.folder, fields))
+            whole.add(query_lists(self, name, service, asked, labels, context, fields))
         context.progress(len(models), len(models), "Querying: done")
         return AnalysisResult(
             tuple(whole.estimates),
@@ -160,9 +160,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
                 if self.sets:
                     add("sets", lambda k: estimate_set_reach(self, name, model, asked, settings, k))
             if name in self.black_box:
-                part.add(
-                    black_box_reach(self, name, AskedModel(model), asked, settings, context.folder)
-                )
+                part.add(query_lists(self, name, AskedModel(model), asked, labels, context))
             ways = [one for one in self.parts if one in ("escape", "drift-in")]
             if ways:
                 add(

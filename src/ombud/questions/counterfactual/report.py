@@ -50,7 +50,9 @@ ROOTS = (
     "retrained-reach",
     "over-categorisation",
     "escape",
+    "asked-escape",
     "drift-in",
+    "asked-drift-in",
     "stability",
     "attainable",
 )
@@ -75,7 +77,7 @@ REACHED = (
     Measure("Not ruled out", _key("reach/availability/possible", "overall")),
     Measure("Items per person", _key("reach/agency/proved", "overall"), _ITEMS),
     Measure("Less popular", REACH, POINTS),
-    Measure("By lists alone", _key("asked-reach/availability/proved", "overall")),
+    Measure("Through lists alone", _key("asked-reach/availability/proved", "overall")),
     Measure("Retrained", _key("reach/holds-retrained")),
 )
 UNCHANGED = (
@@ -384,6 +386,7 @@ def _shares(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
             Measure("Rest kept", _key(f"{direction}/kept")),
             Measure("Random edits", _key(f"{direction}/random")),
             Measure("Retrained", _key(f"{direction}/holds-retrained")),
+            Measure("Through lists alone", _key(f"asked-{direction}/share")),
         )
         yield from Grid(
             (*columns("overall"), *further),
@@ -588,6 +591,9 @@ def _other_people(context: Context) -> Iterable[Block]:
 # -- Everything else.
 
 
+_APART = {"escape", "drift-in", "stability", "asked-escape", "asked-drift-in"}
+
+
 def _further(context: Context) -> Iterable[Block]:
     """Return a matrix of each measure that no other section shows."""
     shown = {
@@ -599,7 +605,7 @@ def _further(context: Context) -> Iterable[Block]:
     }  # fmt: skip
     for (key, role), found in context.by_key.items():
         root = key.partition("/")[0]
-        if root not in {*ROOTS} - {"escape", "drift-in", "stability"} or (key, role) in shown:
+        if root not in {*ROOTS} - _APART or (key, role) in shown:
             continue
         title = context.titles[key]
         by = {"group": " By group.", "overall": ""}.get(role, " Difference.")

@@ -134,7 +134,7 @@ def _soft(
 ) -> list[Estimate]:
     """Return log loss and calibration of scores against the share of raters."""
     share = given.labels.shares[:, DELICATE_FROM:].sum(axis=1)
-    score = of_texts(some, texts, np.where(some.decided, some.scores.astype(float), np.nan))
+    score = of_texts(some, texts, np.where(some.answered, some.scores.astype(float), np.nan))
     known = ~np.isnan(share) & ~np.isnan(score)
     about = _about(texts, name, "soft labels", settings)
     quantities = (("log-loss", "log loss"), ("calibration", "score minus share of raters"))

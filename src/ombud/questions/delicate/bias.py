@@ -19,7 +19,13 @@ from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_i
 from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.metrics.engine.estimate import correct
-from ombud.probes.swaps import ProbeResult, country_probe, swap_probe, template_probe
+from ombud.probes.swaps import (
+    COUNTRY_TEMPLATES,
+    ProbeResult,
+    country_probe,
+    swap_probe,
+    template_probe,
+)
 from ombud.probes.winogender import read_winogender, winogender_probe
 from ombud.questions.delicate.metrics import Judged, judged, labelled_texts
 from ombud.questions.delicate.options import DelicateOptions, dictionary_of
@@ -27,6 +33,7 @@ from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats import benjamini_hochberg
 from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import clustered_proportion, proportion
 from ombud.systems.base import Moderator
 from ombud.text.folding import fold, mask
 from ombud.text.matching import TermMatcher, as_texts
@@ -41,9 +48,11 @@ if TYPE_CHECKING:
 class BiasTests(Options, Analysis):
     """Does a moderator decide otherwise when a text changes in one respect alone?
 
-    Gender swap of the audited texts, one sentence for every country, Winogender's triplets, and
-    swaps and templates of one's own. Flips have exact intervals, over texts that the swap changed
-    and over all; shifts of scores have paired intervals.
+    Gender swap of the audited texts, sentences with every country, Winogender's triplets, and
+    custom swaps and templates. Flips have exact intervals, over texts that the swap changed
+    and over all; shifts of scores have paired intervals. Intervals of Winogender count
+    occupations, and those of countries count sentences. A text in which a gendered word has two
+    readings is not swapped, and such texts are counted.
 
     - **Unit**: the text, the triplet or the template.
     - **Undefined**: when a swap changes no text; shifts when the moderator gives no scores.
@@ -55,7 +64,7 @@ class BiasTests(Options, Analysis):
     gender: bool = True
     """Whether the gender swap is tested."""
     country: bool = True
-    """Whether the country sentence is tested."""
+    """Whether countries are tested."""
     sentence: str = DelicateOptions.field("sentence")
     winogender: Path | str = DelicateOptions.field("winogender")
     swap: Path | str = DelicateOptions.field("swap")
@@ -123,10 +132,11 @@ class BiasTests(Options, Analysis):
         if self.swap:
             yield "swap", swap_probe(system, texts, read_swap(self.swap), level=level)
         if self.country:
-            yield "country", country_probe(system, self.sentence, level=level)
+            sentences = self.sentence or COUNTRY_TEMPLATES
+            yield "country", country_probe(system, sentences, level=level)
         if self.winogender:
-            sentences = read_winogender(self.winogender)
-            yield "winogender", winogender_probe(system, sentences, level=level)
+            triplets = read_winogender(self.winogender)
+            yield "winogender", winogender_probe(system, triplets, level=level)
         if self.templates:
             yield (
                 "templates",
@@ -141,6 +151,53 @@ def _corrected(estimates: list[Estimate], settings: Settings) -> tuple[Estimate,
         result += correct([e for e in estimates if e.key == key], settings.correction)
     by = {(e.system, e.key, e.label, e.group, e.against): e for e in result}
     return tuple(by[e.system, e.key, e.label, e.group, e.against] for e in estimates)
+
+
+@analysis("function-pass-rates")
+class FunctionPassRates(Options, Analysis):
+    """How often a moderator decides as labeled, for each function that the texts test.
+
+    For texts with a column ``function``, as suites of functional tests have (HateCheck: *slur*,
+    *negated hate*, *counter speech*). A text passes when the decision is its label.
+
+    - **Unit**: the text; where texts share a template (column ``cluster``), intervals count
+      templates (`clustered_proportion`), otherwise they are exact.
+    - **Undefined**: for a function without labeled and decided texts.
+    - **Does not capture**: how common each function is in real texts.
+    """
+
+    def analyze(self, context: Context) -> AnalysisResult:
+        """Return one pass rate for each function and moderator."""
+        data, settings = context.data, context.settings
+        texts = data.texts
+        if texts is None or texts.functions is None:
+            return AnalysisResult()
+        names = sorted({str(name) for name in texts.functions if name is not None})
+        estimates = []
+        for system, some in decisions_in(context.outputs, "function-pass-rates").items():
+            here = judged(some, data, "function-pass-rates")
+            passed = (here.flagged > 0.5) == here.truth
+            functions = texts.functions[here.index]
+            shared = texts.clusters
+            units = np.arange(len(texts)) if shared is None else shared
+            for name in names:
+                inside = functions == name
+                places = np.unique(units[here.index[inside]], return_inverse=True)[1]
+                about: dict[str, Any] = {
+                    "system": system,
+                    "group": name,
+                    "level": settings.level,
+                    "unit": "text",
+                }
+                about |= {"metric": "decided as labeled", "key": "functions/pass"}
+                if shared is None:
+                    right, n = int(passed[inside].sum()), int(inside.sum())
+                    estimates.append(proportion(right, n, method="exact", **about))
+                else:
+                    right_c = np.bincount(places, passed[inside])
+                    found = clustered_proportion(right_c, np.bincount(places), **about)
+                    estimates.append(found)
+        return AnalysisResult(tuple(estimates))
 
 
 _WORD = re.compile(r"\w{2,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -241,7 +242,8 @@ class DecisionStability(Options, Analysis):
         data, outputs, settings = context.data, context.outputs, context.settings
         texts = labelled_texts(data, "decision-stability")
         estimates: list[Estimate] = []
-        rows = []
+        rows: list[dict[str, Any]] = []
+        by_text: list[pl.DataFrame] = []
         for name, some in decisions_in(outputs, "decision-stability").items():
             about: dict[str, Any] = {"system": name, "level": settings.level}
             about["unit"] = "text" if texts.clusters is None else "cluster"
@@ -262,9 +264,11 @@ class DecisionStability(Options, Analysis):
             estimates.append(_changed(share, clusters, settings, about | {"details": details}))
             estimates.append(self._f1(table, texts, about, settings))
             rows.append({"system": name} | details)
-        return AnalysisResult(
-            tuple(estimates), {"decision-stability": pl.DataFrame(rows)} if rows else {}
-        )
+            by_text.append(_spread(name, table, some, np.asarray(texts.ids)))
+        tables = {"decision-stability": pl.DataFrame(rows)} if rows else {}
+        if by_text:
+            tables["decision-stability-texts"] = pl.concat(by_text)
+        return AnalysisResult(tuple(estimates), tables)
 
     def _f1(self, table: Any, texts: Any, about: dict[str, Any], settings: Settings) -> Estimate:
         about = about | {"metric": "F1 of one answer", "key": "repeats/f1-one-answer"}
@@ -299,6 +303,32 @@ class DecisionStability(Options, Analysis):
             undefined_replicates=int(np.isnan(draws).sum()),
             **about,
         )
+
+
+def _spread(system: str, table: Any, some: Decisions, ids: Any) -> pl.DataFrame:
+    """Return the texts whose decision or score changed, with standard deviations over repeats."""
+    row, repeat, width = _places(some, ids)
+    scores = np.full((len(ids), width), np.nan)
+    known = row >= 0
+    scores[row[known], repeat[known]] = np.where(some.decided, some.scores, np.nan)[known]
+    asked = (~np.isnan(table)).sum(axis=1)
+    few = asked < 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rows without any answer
+        share, sd = np.nanmean(table, axis=1), np.nanstd(table, axis=1)
+        score_sd = np.nanstd(scores, axis=1)
+    shown = np.flatnonzero(~few & ((sd > 0) | (score_sd > 0)))
+    return pl.DataFrame(
+        {
+            "system": [system] * len(shown),
+            "id": [str(name) for name in ids[shown]],
+            "answers": asked[shown],
+            "flagged": share[shown],
+            "sd_of_decisions": sd[shown],
+            "sd_of_scores": score_sd[shown],
+        },
+        schema_overrides={"system": pl.String, "id": pl.String},
+    ).fill_nan(None)
 
 
 def _mixed(share: Any) -> Any:
@@ -338,7 +368,7 @@ def _table(some: Decisions, ids: Any) -> Any:
 
 def _score_sd(some: Decisions, ids: Any) -> float | None:
     row, repeat, width = _places(some, ids)
-    scores = np.where(some.decided, some.scores.astype(np.float64), np.nan)
+    scores = np.where(some.answered, some.scores.astype(np.float64), np.nan)
     table = np.full((len(ids), width), np.nan)
     table[row[row >= 0], repeat[row >= 0]] = scores[row >= 0]
     twice = (~np.isnan(table)).sum(axis=1) >= 2
@@ -358,6 +388,7 @@ class PublishedRow(NamedTuple):
     precision: float
     recall: float
     f1: float
+    n: int | None  # How many texts; None where it is not published
     note: str  # What must be known before comparing
 
 
@@ -374,7 +405,7 @@ def published_transfer() -> tuple[PublishedRow, ...]:
     return tuple(
         PublishedRow(
             row["dataset"], row["method"], float(row["precision"]), float(row["recall"]),
-            float(row["f1"]), row["note"],
+            float(row["f1"]), int(row["n"]) if row["n"] else None, row["note"],
         )
         for row in rows
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,13 @@ from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator
-from ombud.systems.detectors import Detector, EmbeddingDetector, Head, NgramDetector
+from ombud.systems.detectors import (
+    Detector,
+    EmbeddingDetector,
+    Head,
+    NgramDetector,
+    TransformerDetector,
+)
 from ombud.systems.detectors.base import Scores
 from ombud.systems.detectors.heads import HeadKind, Rule
 from ombud.systems.detectors.saved import detector_in
@@ -47,6 +54,7 @@ from ombud.systems.detectors.training_texts import (
     with_other_countries,
     with_swapped_copies,
 )
+from ombud.systems.detectors.transformer import Recipe
 from ombud.systems.moderators.local import clean_texts
 from ombud.text.dedup import content_keys
 from ombud.text.swaps import GenderSwap
@@ -93,6 +101,8 @@ class HeadComparison(Options, Analysis):
 
     train: Path | str = DelicateOptions.field("train", required=True)
     model: Model = DelicateOptions.field("model")
+    base: Path | str = DelicateOptions.field("base")
+    updates: int = DelicateOptions.field("updates")
     heads: tuple[HeadKind, ...] = Field(default=("multiclass", "ordinal", "binary"), min_length=1)
     """The heads to compare; the others are compared with the first."""
     rules: tuple[Rule, ...] = Field(default=("threshold", "argmax"), min_length=1)
@@ -187,12 +197,18 @@ class HeadComparison(Options, Analysis):
         self, kind: HeadKind, given: TrainingTexts, training: _Training, settings: Settings
     ) -> Detector:
         head = Head(kind=kind)
-        detector: NgramDetector | EmbeddingDetector
-        if self.model == "ngrams":
+        detector: NgramDetector | EmbeddingDetector | TransformerDetector
+        if self.model == "transformer":
+            recipe = Recipe(updates=self.updates, seed=settings.seed)
+            detector = TransformerDetector(head=head, base=str(self.base), recipe=recipe)
+            with TemporaryDirectory() as folder:
+                detector.fit(given.texts, given.ratings, folder=folder)
+        elif self.model == "ngrams":
             detector = NgramDetector(head=head, seed=settings.seed)
+            detector.fit(given.texts, given.ratings)
         else:
             detector = EmbeddingDetector(head=head, encoder=self.model, seed=settings.seed)
-        detector.fit(given.texts, given.ratings)
+            detector.fit(given.texts, given.ratings)
         return detector.calibrate(training.validation, training.validation_ratings)
 
     def _changed(

@@ -19,6 +19,7 @@ from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons, Needs
 from ombud.metrics.engine.text_rows import (
     AGREEMENT,
+    WITHOUT_DECISIONS,
     agreement,
     cannot_tell,
     contradictions,
@@ -164,7 +165,7 @@ def judged(outputs: Outputs, data: Dataset, what: str = "detection") -> Judged:
         raise PlanError(f"{what} is measured on a moderator's decisions, not on lists of items")
     texts = labelled_texts(data, what)
     flagged = of_texts(outputs, texts, was_flagged(outputs))
-    scores = np.where(outputs.decided, outputs.scores.astype(np.float64), np.nan)
+    scores = np.where(outputs.answered, outputs.scores.astype(np.float64), np.nan)
     known = texts.truth >= 0
     kept = known & ~np.isnan(flagged)
     exclusions = []
@@ -219,6 +220,7 @@ class _Detection(Metric):
         assert isinstance(outputs, Decisions)  # judged has checked
         against = {AGREEMENT: agreement(outputs, data.texts)}
         details[""] |= cannot_tell(against, ("",)).get("", {})
+        details[""] |= WITHOUT_DECISIONS if outputs.lacks_decisions else {}
         return Rows(
             unit=texts.unit,
             ids=ids.astype(str) if ids.dtype == object and not len(ids) else ids,

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from ombud.audits.presets import Options
-from ombud.probes.swaps import COUNTRY_TEMPLATE
 from ombud.systems.detectors.training_texts import AgainstBias
 from ombud.taxonomy.dictionary import Dictionary, load_dictionary, read_dictionary
 
@@ -17,7 +16,7 @@ GroupKind = Literal[
 ]
 ALL_KINDS: tuple[GroupKind, ...] = get_args(GroupKind)
 
-Model = Literal["ngrams", "wordllama", "minilm"]
+Model = Literal["ngrams", "wordllama", "minilm", "transformer"]
 """What a trained detector reads."""
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -48,7 +47,12 @@ class DelicateOptions(Options):
     """A file with `text`, `risk` (0 to 5) and optionally `split` (train or validation), on which
     detectors of each head are trained."""
     model: Model = "ngrams"
-    """What the trained detectors read: ``ngrams``, or embeddings of ``wordllama`` or ``minilm``."""
+    """What the trained detectors read: ``ngrams``, embeddings of ``wordllama`` or ``minilm``, or a
+    ``transformer`` that is fine-tuned from `base`."""
+    base: Path | str = ""
+    """The folder of the checkpoint that a ``transformer`` begins with."""
+    updates: int = Field(default=2000, ge=1)
+    """How many steps of the paper's recipe a ``transformer`` is trained."""
     against_bias: tuple[AgainstBias, ...] = ()
     """Further detectors to train for comparison, each on changed texts: ``gender-swap`` adds copies
     of the other gender; ``countries`` replaces names of countries, which makes about half of such
@@ -68,8 +72,9 @@ class DelicateOptions(Options):
     bias: Literal["all", "local", "none"] = "local"
     """Which systems the bias tests query: ``local``, moderators on this machine; ``all``, services
     too, which then receive every swapped text; ``none``."""
-    sentence: str = COUNTRY_TEMPLATE
-    """The sentence of the country test, with the slot ``{country}``."""
+    sentence: str = ""
+    """A sentence for the country test, with the slot ``{country}``. By default ombud uses 20
+    sentences; the first, on which the map is drawn, is the paper's."""
     winogender: Path | str = ""
     """The published folder of the Winogender sentences (``all_sentences.tsv``), which adds that
     test."""
@@ -91,6 +96,8 @@ class DelicateOptions(Options):
     def _fit_together(self) -> DelicateOptions:
         if self.against_bias and not self.train:
             raise ValueError("options.against_bias needs options.train")
+        if (self.model == "transformer") != bool(self.base):
+            raise ValueError("options.model = 'transformer' and options.base need each other")
         if self.published and self.published_file:
             raise ValueError("give options.published or published_file, not both")
         return self

@@ -196,6 +196,7 @@ def _analyses(options: DelicateOptions) -> tuple[dict[str, Any], ...]:
         {"name": "error-terms", "show": options.show_terms, "examples": options.examples, **listed},
         {"name": "seen-texts"},
         {"name": "long-texts"},
+        {"name": "function-pass-rates"},
     ]
     if options.ratings:
         result.append({"name": "rating-labels", "ratings": str(options.ratings)})
@@ -205,14 +206,15 @@ def _analyses(options: DelicateOptions) -> tuple[dict[str, Any], ...]:
         heads: dict[str, Any] = {"train": str(options.train), "model": options.model}
         heads |= {"against_bias": list(options.against_bias)} if options.against_bias else {}
         heads |= {"ratings": str(options.ratings)} if options.ratings else {}
+        heads |= {"base": str(options.base), "updates": options.updates} if options.base else {}
         result.append({"name": "head-comparison", **heads})
     if options.published:
         result.append({"name": "published-figures"})
     if options.published_file:
         result.append({"name": "published-figures", "figures": str(options.published_file)})
     if options.bias != "none":
-        tests: dict[str, Any] = {"ask": options.bias, "sentence": options.sentence}
-        tests |= {"most": options.swapped_texts}
+        tests: dict[str, Any] = {"ask": options.bias, "most": options.swapped_texts}
+        tests |= {"sentence": options.sentence} if options.sentence else {}
         paths = {"winogender": options.winogender, "swap": options.swap}
         tests |= {name: str(path) for name, path in paths.items() if path}
         if options.templates or options.values:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.data.faults import rows_where
-from ombud.data.frames import Column, read_table
+from ombud.data.frames import Column, has_columns, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import DataError
@@ -319,6 +319,9 @@ class Ratings:
 def read_ratings(path: Path | str, texts: Texts) -> Ratings:
     """Read ratings from a file with `id`, `rater` and `risk`, as the annotation app exports them.
 
+    Or with one row a text and the columns `annotator_1`, `annotator_2` ...; without a column `id`,
+    rows are numbered from 1, as texts without ids are.
+
     Rows without a risk (skipped, cannot be judged) and repeats are left out and counted, and so are
     ratings of texts that the audit does not have.
 
@@ -334,7 +337,13 @@ def read_ratings(path: Path | str, texts: Texts) -> Ratings:
         Column("risk", "number", nullable=True, low=0, high=HIGHEST_RISK),
         Column("repeat", "flag", required=False, nullable=True),
     ]
-    table = read_table(str(path), columns, str(path))
+    wide = 1
+    while has_columns(path, f"annotator_{wide}"):
+        wide += 1
+    if wide > 1 and not has_columns(path, "rater"):
+        table = _long(path, [f"annotator_{k}" for k in range(1, wide)])
+    else:
+        table = read_table(str(path), columns, str(path))
     exclusions = []
     if "repeat" in table.columns:
         again = table.filter(pl.col("repeat").fill_null(False))
@@ -366,3 +375,15 @@ def read_ratings(path: Path | str, texts: Texts) -> Ratings:
     known = row >= 0
     matrix[row[known], column[known]] = table["risk"].cast(pl.Float64).to_numpy()[known]
     return Ratings(matrix, tuple(str(name) for name in raters.ids), tuple(exclusions))
+
+
+def _long(path: Path | str, raters: Sequence[str]) -> pl.DataFrame:
+    """Return one row a rating from a file with a column for each annotator."""
+    columns = [Column("id", "id", required=False)]
+    columns += [Column(name, "number", nullable=True, low=0, high=HIGHEST_RISK) for name in raters]
+    table = read_table(str(path), columns, str(path))
+    if "id" not in table.columns:
+        table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
+    elif rows := rows_where(table, ~pl.col("id").is_first_distinct()):
+        raise DataError(str(path), [f"column 'id' repeats an id in {rows}"])
+    return table.unpivot(raters, index="id", variable_name="rater", value_name="risk")

@@ -38,7 +38,7 @@ from ombud.taxonomy.model import load_crosswalk
 _WORDS = 6
 _UNTESTED = 4.0  # The z score from which a word is named without a test
 _NEARLY = 0.9
-_PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
+_PUBLISHED_AS = {"tweeteval-hate test": "HatEval A"}
 
 # -- What was measured, by name.
 
@@ -64,6 +64,9 @@ PAIRS = (
     *(Select(n, ("systems",)) for t, n in _RATES.items() if t != "F1"),
 )
 RANGE = Select("country/score-range", exact=True)
+COUNTRY = Select("country/pairs-changed", ("overall",), exact=True)
+PAIR_FLIPS = Select("winogender/flips-male-female", exact=True)
+FUNCTIONS = Select("functions/pass", exact=True)
 BASE_RATES = Select("base-rates/precision", exact=True)
 ALPHAS = Select("ratings/alpha", exact=True)
 RATED_F1 = Select("ratings/f1", exact=True)
@@ -224,6 +227,14 @@ def _rare_table(context: Context) -> Iterable[Block]:
 def _flips(context: Context) -> Iterable[Block]:
     """Say how many decisions each swap changes."""
     lines: list[Text] = []
+    for e in context.find(COUNTRY):
+        if e.value is not None:
+            ends = ""
+            if e.interval:
+                ends = f" (95% CI {percent(e.interval[0])} to {percent(e.interval[1])})"
+            lines.append(("Countries swapped: ", context.names.system(e.system), " decides ",
+                          Strong(percent(e.value)), " of pairs of countries differently in the "
+                          f"same sentence{ends}."))  # fmt: skip
     for e in context.find(SWAPS, TRIPLETS, TEMPLATES):
         flips = e.details.get("flips", e.details.get("fails"))
         if e.value is None or flips is None or not e.n:
@@ -323,7 +334,9 @@ def _map(context: Context) -> Iterable[Block]:
     spread = [e for e in context.find(RANGE) if e.value]
     widest = max(spread, key=lambda e: e.value or 0.0).system if spread else ""
     rows = [r for r in context.rows("bias-country", system=widest) if r["score"] is not None]
-    values = {row["numeric"]: (row["name"], row["score"]) for row in rows}
+    # The paper's map is of its one sentence; results of earlier versions have no other.
+    score = "first_score" if any(row.get("first_score") is not None for row in rows) else "score"
+    values = {row["numeric"]: (row["name"], row[score]) for row in rows if row[score] is not None}
     if not values:
         return
     system = str(context.names.system(widest))
@@ -347,13 +360,14 @@ def _transfer(context: Context) -> Iterable[Block]:
     if not found:
         return
     rows = tuple(
-        (Cell(row.dataset), Cell(row.method))
+        (Cell(row.dataset), Cell(row.method), Cell(f"{row.n:,}" if row.n else "", value=row.n))
         + tuple(Cell(f"{v / 100:.3f}", value=v / 100) for v in (row.precision, row.recall, row.f1))
         + (Cell(row.note),)
         for row in found
     )
-    columns = (Column("Data set"), Column("Method"), Column("Precision", True),
-               Column("Recall", True), Column("F1", True), Column("Before comparing"))  # fmt: skip
+    columns = (Column("Data set"), Column("Method"), Column("Texts", True),
+               Column("Precision", True), Column("Recall", True), Column("F1", True),
+               Column("Before comparing"))  # fmt: skip
     caption = "Figures published for the same data sets, without confidence intervals."
     yield Table("published-transfer", caption, columns, rows)
 
@@ -380,13 +394,42 @@ _COUNTS = ("tp", "fp", "fn", "tn", "texts", "matrices", "training texts", "valid
 _NUMBERS = ("precision", "recall", "f1", "accuracy", "macro_f1", "threshold", "score", "flagged",
             "log_odds", "z", "p_adjusted")  # fmt: skip
 STORED = _columns(_COUNTS, _NUMBERS)
-COUNTRY = _columns((), _NUMBERS, ("system", "iso3", "name", "continent", "region", "flagged",
+COUNTRY_TABLE = _columns((), _NUMBERS, ("system", "iso3", "name", "continent", "region", "flagged",
                                   "score"))  # fmt: skip
 ANYTHING = ("metric", "system", "label", "group", "against", "value", "p", "n")
 HEADS = _of("heads", "overall", "precision", "recall", "f1")
 LONG = _of("long-texts", "overall", "f1", "precision", "recall", "flag-share")
 PUBLISHED = _of("published", "overall", "precision", "recall", "f1")
 NOTIONS = _of("notions", "overall", "agreement", "kappa")
+
+CHANGES = (
+    part(
+        "What changes decisions",
+        Custom(_flips),
+        Matrix(
+            SWAPS,
+            "Share of decisions that change, of the texts that a swap changes.",
+            SHARE,
+            rows=("label",),
+        ),
+        Grid(
+            (("Pairs of countries", COUNTRY), ("Pairs of sentences (Winogender)", PAIR_FLIPS)),
+            "Share of pairs that are decided differently when only the country, or only the "
+            "pronoun, differs.",
+            SHARE,
+        ),
+        Custom(_map),
+        Stored("bias-country", "Every country and territory.", COUNTRY_TABLE, folded=True),
+        Listing(
+            under("swap/", "winogender/", "country/", "template/"),
+            "All estimates of the bias tests.",
+            SCORE,
+            ANYTHING,
+            folded=True,
+            name="bias-table",
+        ),
+    ),
+)
 
 SECTIONS = (
     part(
@@ -413,6 +456,8 @@ SECTIONS = (
         ),
         Stored("detection-counts", "Counts: flagged correctly (TP) and wrongly (FP), missed (FN), "
                "let through correctly (TN).", STORED, folded=True),
+        Matrix(FUNCTIONS, "Share of texts decided as labeled, by the function that they test.",
+               SHARE, rows=("group",)),
         Stored("seen-texts", "How moderators decide, and how many audited texts they were trained "
                "or calibrated on.", STORED, folded=True),
         Stored("seen-by-set", "The same by data set.", STORED, folded=True),
@@ -439,22 +484,6 @@ SECTIONS = (
             if title != "Recall"
         ),
         Custom(_transfer),
-    ),
-    part(
-        "What changes decisions",
-        Custom(_flips),
-        Matrix(SWAPS, "Share of decisions that change, of the texts that a swap changes.", SHARE,
-               rows=("label",)),
-        Custom(_map),
-        Stored("bias-country", "Every country and territory.", COUNTRY, folded=True),
-        Listing(
-            under("swap/", "winogender/", "country/", "template/"),
-            "All estimates of the bias tests.",
-            SCORE,
-            ANYTHING,
-            folded=True,
-            name="bias-table",
-        ),
     ),
     part(
         "Words that go with errors",
@@ -490,6 +519,8 @@ SECTIONS = (
         Grid((("Texts that change", CHANGED), ("F1 of one answer", ONE_ANSWER)),
              "Stability when a text is queried repeatedly.", SCORE),
         Stored("decision-stability", "Repeats by system.", STORED, folded=True),
+        Stored("decision-stability-texts", "Texts whose decision or score changed, with the "
+               "standard deviation over repeats.", STORED, folded=True),
     ),
     part(
         "What raters say",
@@ -548,21 +579,9 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@question("delicate", "detection-recall", "swap/", "winogender/", "template/", "country/")
+@question("delicate", "detection-recall")
 def delicate() -> Question:
-    """Declare which delicate texts are found less than others, and which swaps flip decisions."""
-    swapped = Phrase(
-        sentence="{system} decides {size} differently when only {what} is swapped.",
-        summary="{system} change{s} decisions when only {objects} is swapped",
-        object="{what}",
-        yes="change{s} decisions when only the person in a text is swapped",
-        what="{what} swapped",
-        who="texts",
-        levels=lambda e: (None, None),
-        scale=replace(SHARE, unit=" of texts"),
-        null=0.0,
-        possible="Swaps could still change up to {bound}.",
-    )
+    """Declare which delicate texts are found less than others."""
     return Question(
         name="delicate",
         asks="Which delicate texts are missed?",
@@ -582,8 +601,7 @@ def delicate() -> Question:
                 yes="find{s} fewer of some delicate texts than of others",
                 keep=_is_told,
                 story=_story,
-            ),
-            SWAPS: swapped,
+            )
         },
         systems="moderator",
         yes="treat{s} some delicate texts differently",
@@ -592,4 +610,51 @@ def delicate() -> Question:
         inspect="Read the delicate texts missed by {systems}, retrain, and run the audit again.",
         sections=SECTIONS,
         tautologies=_uncounted,
+    )
+
+
+@question("delicate-swaps", "swap/", "winogender/", "template/", "country/")
+def delicate_swaps() -> Question:
+    """Declare which changes of gender or country alone change decisions."""
+    changed = Phrase(
+        sentence="{system} decides {size} differently when only {what} is swapped.",
+        summary="{system} change{s} decisions when a text is the same but for {objects}",
+        object="{what}",
+        yes="change{s} decisions when only gender or country is swapped",
+        what="{what} swapped",
+        who="texts",
+        levels=lambda e: (None, None),
+        scale=replace(SHARE, unit=" of texts"),
+        null=0.0,
+        possible="Swaps could still change up to {bound}.",
+    )
+    return Question(
+        name="delicate-swaps",
+        asks="Does swapping gender or country change decisions?",
+        family={
+            SWAPS: changed,
+            PAIR_FLIPS: replace(
+                changed,
+                sentence="{system} decides {size} of Winogender differently when only the pronoun "
+                "is swapped.",
+                object="a pronoun",
+                scale=replace(SHARE, unit=" of sentence pairs"),
+            ),
+            COUNTRY: replace(
+                changed,
+                sentence="{system} decides {size} differently when only the country in a sentence "
+                "is swapped.",
+                object="the country",
+                scale=replace(SHARE, unit=" of pairs of countries"),
+            ),
+        },
+        systems="moderator",
+        yes="change{s} decisions when only gender or country is swapped",
+        possible="Swaps could still change up to {bound} of decisions.",
+        inspect="Read the pairs that change the decisions of {systems}, retrain on both versions "
+        "of a text, and run the audit again.",
+        applies=lambda context: bool(
+            context.find(SWAPS, PAIR_FLIPS, COUNTRY, RANGE, TRIPLETS, TEMPLATES)
+        ),
+        sections=CHANGES,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.audits.presets import Options
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import NO_DECISIONS, Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
@@ -59,6 +60,7 @@ class Drift(Options, Analysis):
         if unknown:
             known = ", ".join(result)
             raise PlanError(f"drift: no moderator is called {unknown[0]!r}; known: {known}")
+        scored = [name for name in (self.before, self.after) if result[name].lacks_decisions]
         rows = [
             measure_texts(first_answers(result[name]), data, was_flagged)
             for name in (self.after, self.before)
@@ -76,7 +78,9 @@ class Drift(Options, Analysis):
             inside = data.text_groups.aligned(units)
             groups |= dict(zip(data.text_groups.names, inside.T, strict=True))
         changes = [
-            self._change(flags[m], None if clusters is None else clusters[m], group, settings)
+            self._change(
+                flags[m], None if clusters is None else clusters[m], group, settings, scored
+            )
             for group, m in groups.items()
         ]
         everyone, by_group = changes[:1], correct(changes[1:], settings.correction)
@@ -91,6 +95,7 @@ class Drift(Options, Analysis):
         clusters: NDArray[np.int32] | None,
         group: str,
         settings: Settings,
+        scored: Sequence[str],
     ) -> Estimate:
         about: dict[str, Any] = {
             "metric": "drift of the false-positive rate",
@@ -104,6 +109,9 @@ class Drift(Options, Analysis):
             "null": 0.0,
         }
         n = len(flags) if clusters is None else len(np.unique(clusters))
+        if scored:
+            reason = f"{' and '.join(scored)}: {NO_DECISIONS}"
+            return Estimate.undefined(reason_code="no-decisions", reason=reason, n=0, **about)
         if n < settings.minimum:
             reason = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
             return Estimate.undefined(reason_code="too-few-units", reason=reason, n=n, **about)
@@ -187,22 +195,51 @@ class Migration(Options, Analysis):
     new: str = SuppressionOptions.field("new", required=True)
     match: Match = SuppressionOptions.field("match")
 
+    @property
+    def chooses_thresholds(self) -> tuple[str, ...]:
+        """The new moderator, unless it decides as it is."""
+        return () if self.match == "none" else (self.new,)
+
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the changes, the threshold, and which texts change sides."""
-        data, outputs, settings = context.data, context.outputs, context.settings
-        result = decisions_in(outputs, "migration")
+        data, settings = context.data, context.settings
+        old, new, lost = self.pair(context)
+        # Types of label are a dimension of suppression; here each text has one label.
+        texts: Texts = replace(data.need("texts", "migration"), types={})
+        data = replace(data, texts=texts)
+        truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
+        threshold = self.threshold(old, new, truth)
+        new = at_threshold(new, threshold)
+        table = pl.DataFrame({**self.rates(old, new, truth), "threshold": [threshold]})
+        estimates = self.changes(old, new, data, settings)
+        exclusions = (self.undecided(lost, len(texts)),) if lost else ()
+        return AnalysisResult(tuple(estimates), {"migration": table}, exclusions)
+
+    def undecided(self, lost: int, texts: int) -> Exclusion:
+        """Return how many texts were not decided by both."""
+        reason = f"{self.old} and {self.new} did not both decide them"
+        return Exclusion("migration", "texts", lost, reason, texts)
+
+    def pair(self, context: Context) -> tuple[Decisions, Decisions, int]:
+        """Return what both decided, on the same texts in one order, and how many texts are lost."""
+        result = decisions_in(context.outputs, "migration")
         for name in (self.old, self.new):
             if name not in result:
                 known = ", ".join(result)
                 raise PlanError(f"migration: no moderator is called {name!r}; known: {known}")
         if self.old == self.new:
             raise PlanError(f"migration: old and new are both {self.old!r}; name two moderators")
-        texts: Texts = data.need("texts", "migration")
+        texts: Texts = context.data.need("texts", "migration")
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
-        old, new, lost = _decided_by_both(old, new, texts)
-        truth = texts.truth[Vocabulary(texts.ids).codes(old.ids)]
-        new, threshold = self._matched(old, new, truth)
-        table = pl.DataFrame({**self._rates(old, new, truth), "threshold": [threshold]})
+        for name, one in ((self.old, old), (self.new, new)):
+            if one.lacks_decisions and (name == self.old or self.match == "none"):
+                raise PlanError(f"migration: {name}: {NO_DECISIONS}")
+        return _decided_by_both(old, new, texts, self.match != "none")
+
+    def changes(
+        self, old: Decisions, new: Decisions, data: Dataset, settings: Settings
+    ) -> list[Estimate]:
+        """Return the changes of both rates, for everyone and each group, where there are labels."""
         metric = FalsePositiveRate(families=True)
         estimates: list[Estimate] = []
         for key, title, some in (
@@ -219,16 +256,12 @@ class Migration(Options, Analysis):
             estimates += [
                 e.replace(key=key, metric=title, system=self.new, against=self.old) for e in changes
             ]
-        reason = f"{self.old} and {self.new} did not both decide them"
-        exclusions = (Exclusion("migration", "texts", lost, reason, len(texts)),)
-        return AnalysisResult(tuple(estimates), {"migration": table}, exclusions if lost else ())
+        return estimates
 
-    def _matched(
-        self, old: Decisions, new: Decisions, truth: NDArray[np.int8]
-    ) -> tuple[Decisions, float | None]:
-        """Return the new decisions at the threshold that makes both flag alike."""
+    def threshold(self, old: Decisions, new: Decisions, truth: NDArray[np.int8]) -> float | None:
+        """Return the threshold that makes both flag alike; None where it is left as it is."""
         if self.match == "none":
-            return new, None
+            return None
         counted = truth == 0 if self.match == "false-positive-rate" else np.ones(len(truth), bool)
         if not counted.any():
             raise PlanError(
@@ -241,11 +274,9 @@ class Migration(Options, Analysis):
                 "threshold cannot be matched; match = 'none' compares its own flags"
             )
         flagged = int(np.count_nonzero((old.outcomes == Outcome.FLAGGED) & counted))
-        threshold, _ = matched_threshold(new.scores[counted], flagged)
-        outcomes = (new.scores >= threshold).astype(np.int8)
-        return replace(new, outcomes=outcomes), threshold
+        return matched_threshold(new.scores[counted], flagged)[0]
 
-    def _rates(
+    def rates(
         self, old: Decisions, new: Decisions, truth: NDArray[np.int8]
     ) -> dict[str, list[Any]]:
         """Return how much both flag, and how many texts change sides."""
@@ -267,11 +298,21 @@ class Migration(Options, Analysis):
         }
 
 
+def at_threshold(decisions: Decisions, threshold: float | None) -> Decisions:
+    """Return decisions as a threshold makes them; as they are where it is None."""
+    if threshold is None:
+        return decisions
+    return replace(decisions, outcomes=(decisions.scores >= threshold).astype(np.int8))
+
+
 def _decided_by_both(
-    old: Decisions, new: Decisions, texts: Texts
+    old: Decisions, new: Decisions, texts: Texts, matched: bool
 ) -> tuple[Decisions, Decisions, int]:
-    """Return the decisions on the texts that both decided, in one order, and how many are lost."""
-    ids = [one.ids[one.decided] for one in (old, new)]
+    """Return the decisions on the texts that both decided, in one order, and how many are lost.
+
+    Scores of the new moderator suffice where they get a matched threshold.
+    """
+    ids = [old.ids[old.decided], new.ids[new.answered if matched else new.decided]]
     shared = np.intersect1d(np.intersect1d(ids[0], ids[1]), texts.ids)
     if not len(shared):
         raise PlanError("migration: the two moderators decided no text in common")

@@ -19,6 +19,7 @@ from ombud.metrics.engine.few_events import RatioPolicy, events_of
 from ombud.metrics.engine.text_rows import (
     EVENTS,
     HAPPENINGS,
+    WITHOUT_DECISIONS,
     Happening,
     TextMetric,
     by_part,
@@ -26,7 +27,7 @@ from ombud.metrics.engine.text_rows import (
     measure_texts,
 )
 from ombud.registry import metric
-from ombud.stats.estimate import Estimate
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.extremes import MOST_LOST, largest_ratio
 from ombud.stats.pooling import partially_pool
 from ombud.stats.statistics import Mean, Median
@@ -222,18 +223,14 @@ class WorstSuppression(RatioMetric):
         sample = drawn.layout.sample(system, label)
         groups = comparable_groups(drawn, self, sample)
         reason = self.policy.whole_is_too_rare(drawn, sample)
+        code: ReasonCode = "too-few-events" if groups else "too-few-groups"
         if not groups:
             reason = reason or "not enough data: no group has enough texts to be ranked"
+        code, reason = drawn.why_undefined(label, system) or (code, reason)
         n = int(drawn.replicates.n[sample, 0])
         if reason:
             return [
-                Estimate.undefined(
-                    reason_code="too-few-events" if groups else "too-few-groups",
-                    metric=self.title,
-                    reason=reason,
-                    n=n,
-                    **about,
-                )
+                Estimate.undefined(reason_code=code, metric=self.title, reason=reason, n=n, **about)
             ]
         columns = [1 + g for g in groups]
         whole = drawn.replicates.draws[:, sample, :1]
@@ -306,6 +303,8 @@ class PooledSuppression(RatioMetric):
     def _pooled(self, drawn: MetricEstimator, system: int, label: int) -> list[Estimate]:
         sample = drawn.layout.sample(system, label)
         rare = self.policy.whole_is_too_rare(drawn, sample)
+        code: ReasonCode = "too-few-events"
+        code, rare = drawn.why_undefined(label, system) or (code, rare)
         groups = [] if rare else comparable_groups(drawn, self, sample)
         columns = [1 + g for g in groups]
         with np.errstate(all="ignore"):
@@ -328,13 +327,13 @@ class PooledSuppression(RatioMetric):
             n = int(drawn.replicates.n[sample, 1 + g])
             if pooled is None or g not in groups:
                 reason = rare or "not enough data: too few texts or flagged texts in the group"
-                code = "too-few-events"
+                why = code
                 if not rare and g in groups:
-                    code = "too-few-groups"
+                    why = "too-few-groups"
                     reason = f"{len(groups)} groups with enough data; {_LEAST} are needed to pool"
                 estimates.append(
                     Estimate.undefined(
-                        reason_code=code, metric=self.title, reason=reason, n=n, **about
+                        reason_code=why, metric=self.title, reason=reason, n=n, **about
                     )
                 )
                 continue
@@ -413,5 +412,6 @@ class DecisionInstability(TextMetric):
             labels=labels,
             clusters=clusters,
             exclusions=tuple(exclusions),
+            details={"": WITHOUT_DECISIONS} if outputs.lacks_decisions else {},
             events=values > 0,
         )

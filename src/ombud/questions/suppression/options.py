@@ -10,6 +10,9 @@ from pydantic import Field, model_validator
 from ombud.audits.presets import Options
 from ombud.text.identity import TagMode
 
+Errors = Literal["robust", "classical"]
+"""How the standard errors of a regression are computed."""
+
 Match = Literal["flag-rate", "false-positive-rate", "none"]
 """What is made equal before the decisions of two moderators are compared."""
 
@@ -21,8 +24,9 @@ class SuppressionOptions(Options):
 
     mode: TagMode = "whole-word"
     """How terms are matched: ``whole-word``, or ``published`` as the code of the paper matches."""
-    terms: str = "terms-identity@1"
-    """The term list, one of those that ombud ships."""
+    terms: str = ""
+    """The term list, one of those that ombud ships; by default ``terms-identity@2``, and
+    ``terms-identity@1`` where terms are matched as in the paper."""
     path: Path | str = ""
     """A file with your own terms, used instead of `terms`."""
     groups: Literal["given", "tagged"] = "given"
@@ -50,6 +54,9 @@ class SuppressionOptions(Options):
     regressions: bool = False
     """Whether to regress correct flags and scores on groups, slurs, text type and word count; needs
     ``pip install 'ombud[regress]'``."""
+    errors: Errors = "robust"
+    """The errors of the regressions: ``robust`` to unlike variances and to clusters, or
+    ``classical``, as the paper has them."""
     before: str = ""
     """The earlier version of a system, or its recorded outcomes of an earlier date, to test its
     drift; needs `after`."""

@@ -45,7 +45,7 @@ def tag_texts(plan: Plan, data: Dataset) -> Dataset:
     smallest = options.smallest_intersection if plan.intersections else None
     groups = identity_groups(
         given,
-        terms_of(options.terms, options.path),
+        terms_of(options.terms, options.path, options.mode),
         options.mode,
         smallest,
         punctuation=options.punctuation,
@@ -108,7 +108,7 @@ class SuppressionPreset(Preset):
                     'only; leave them out, or set groups = "tagged"'
                 )
             return None
-        terms = terms_of(options.terms, options.path)
+        terms = terms_of(options.terms, options.path, options.mode)
         return IdentityTagger(terms, options.mode, options.sub_identities)
 
 
@@ -135,12 +135,18 @@ def _metrics(options: SuppressionOptions, in_blocks: bool = False) -> tuple[dict
 def _analyses(
     options: SuppressionOptions, voted: bool, in_blocks: bool = False
 ) -> tuple[dict[str, Any], ...]:
-    listed = {"terms": options.terms} | ({"path": options.path} if options.path else {})
+    listed: dict[str, Any] = {"terms": options.terms} if options.terms else {}
+    listed |= {"path": options.path} if options.path else {}
     special = {"punctuation": options.punctuation} if options.punctuation else {}
     result: list[dict[str, Any]] = [
         {"name": "set-sizes"},
         {"name": "identity-tag-counts", **listed, **special},
         {"name": "tag-validation", **listed, "mode": options.mode},
+        {
+            "name": "suppression-counts",
+            "outcome": options.outcome,
+            "categories": options.categories,
+        },
     ]
     if voted:
         result.append({"name": "rater-agreement"})
@@ -150,7 +156,8 @@ def _analyses(
         result = []  # those that were asked for follow, and are refused
     if options.regressions:
         names = ["flag-regression", *(["score-regression"] if options.scores else [])]
-        result += [{"name": name, **listed, "mode": options.mode} for name in names]
+        how = {"mode": options.mode, "errors": options.errors}
+        result += [{"name": name, **listed, **how} for name in names]
     if options.before:
         result.append({"name": "drift", "before": options.before, "after": options.after})
     if options.old:

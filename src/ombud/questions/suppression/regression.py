@@ -15,13 +15,13 @@ from scipy.special import chdtrc, fdtrc
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.audits.presets import Options
-from ombud.data.decisions import Decisions
+from ombud.data.decisions import NO_DECISIONS, Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import require
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.text_rows import max_score, was_flagged
-from ombud.questions.suppression.options import SuppressionOptions
+from ombud.questions.suppression.options import Errors, SuppressionOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.text.identity import TagMode
@@ -37,6 +37,7 @@ class _Regression(Options, Analysis):
     terms: str = SuppressionOptions.field("terms")
     path: Path | str = SuppressionOptions.field("path")
     mode: TagMode = SuppressionOptions.field("mode")
+    errors: Errors = SuppressionOptions.field("errors")
     title: ClassVar[str]
     logistic: ClassVar[bool]
 
@@ -52,14 +53,17 @@ class _Regression(Options, Analysis):
         fits: list[dict[str, Any]] = []
         for name, decisions in decisions_in(outputs, self.registered_name).items():
             outcome = self._outcome(_first(decisions, texts), texts)
-            result, dropped, fit = _fitted(self, outcome, columns, texts, settings, name)
+            result, dropped, fit = _fitted(
+                self, outcome, columns, texts, settings, name, decisions.lacks_decisions
+            )
             estimates += result
             fits += [fit] if fit else []
             for column, reason in dropped:
                 exclusions.append(
                     Exclusion(f"{name}: {self.title}", f"column ({column})", 1, reason)
                 )
-            rows += [_row(e) for e in result]
+            errors = fit.pop("coefficients", {})
+            rows += [_row(e) | errors.get(e.group, dict.fromkeys(MODEL)) for e in result]
         corrected = correct(estimates, settings.correction)
         tables = {self.registered_name: pl.DataFrame(rows, infer_schema_length=None)}
         if fits:
@@ -77,7 +81,8 @@ class FlagRegression(_Regression):
     .. math:: \operatorname{logit} P(\text{flag} = \text{label}) = \beta_0 + \sum_g \beta_g x_g
 
     Columns: the identity groups, whether a slur matched, family, word count. Odds ratios with
-    intervals from cluster-robust errors (robust errors where texts stand alone). Families are
+    intervals from cluster-robust errors (robust errors where texts stand alone), or with
+    ``errors = "classical"`` from those of the paper, which take texts as independent. Families are
     compared with *traditional*, as in the paper, where there is one. Columns that
     follow from others or have too few texts are left out and named; when some column separates
     right from wrong completely there is no finite estimate, and that is said.
@@ -144,18 +149,18 @@ def _fitted(
     texts: Texts,
     settings: Settings,
     system: str,
+    lacks_decisions: bool,
 ) -> tuple[list[Estimate], list[tuple[str, str]], dict[str, Any]]:
     known = ~np.isnan(outcome)
     if not known.any():
         reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
+        code = "not-measured"
+        if asked.logistic and lacks_decisions:
+            code, reason = "no-decisions", NO_DECISIONS
         about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
         about["key"] = asked.registered_name
         return (
-            [
-                Estimate.undefined(
-                    reason_code="not-measured", metric=asked.title, reason=reason, n=0, **about
-                )
-            ],
+            [Estimate.undefined(reason_code=code, metric=asked.title, reason=reason, n=0, **about)],
             [],
             {},
         )
@@ -179,7 +184,7 @@ def _fitted(
     reason = _unfit(y, n, len(used.names))
     fitted = None
     if not reason:
-        fitted, reason = _fit(asked.logistic, y, used.values, clusters)
+        fitted, reason = _fit(asked.logistic, y, used.values, clusters, asked.errors)
     if fitted is None:
         code = "too-few-units" if n <= len(used.names) else "not-estimable"
         return (
@@ -200,6 +205,7 @@ def _fitted(
     ends = np.asarray(fitted.conf_int(alpha=1 - settings.level))
     change = np.exp if asked.logistic else (lambda x: x)
     text = "cluster-robust" if clusters is not None else "robust (HC1)"
+    text = text if asked.errors == "robust" else "classical"
     estimates = []
     for index, name in enumerate(names, start=1):
         low, high = (float(v) for v in change(ends[index]))
@@ -216,7 +222,15 @@ def _fitted(
             )
         )
     fit = _fit_facts(fitted, y, len(names), ends[0], logistic=asked.logistic)
-    return estimates, list(used.dropped), {"system": system, **fit}
+    fit |= _joint_test(fitted, len(names), n, linear=not asked.logistic)
+    classical = _classical(fitted, linear=not asked.logistic)
+    columns_of_model = zip(("constant", *names), fitted.params, fitted.bse, classical, strict=True)
+    fit["coefficients"] = {
+        name: dict(zip(MODEL, map(float, numbers), strict=True))
+        for name, *numbers in columns_of_model
+    }
+    fit["intercept_classical_error"] = float(classical[0])
+    return estimates, list(used.dropped), {"system": system, "errors": text, **fit}
 
 
 def _fit_facts(
@@ -224,8 +238,7 @@ def _fit_facts(
 ) -> dict[str, Any]:
     """Return the intercept and how well the model fits, as publications give them.
 
-    The intercept is on the scale of the model (log odds, or score), with its robust interval. F and
-    the likelihood ratio are the classical ones, of all columns together.
+    The intercept is on the scale of the model (log odds, or score).
     """
     n = len(y)
     facts: dict[str, Any] = {
@@ -234,26 +247,58 @@ def _fit_facts(
         "intercept": float(fitted.params[0]),
         "intercept_low": float(ends[0]),
         "intercept_high": float(ends[1]),
+        "intercept_error": float(fitted.bse[0]),
+        "intercept_p": float(fitted.pvalues[0]),
         "log_likelihood": float(fitted.llf),
     }
     if logistic:
-        ratio = 2 * (float(fitted.llf) - float(fitted.llnull))
-        return facts | {
-            "r2": 1 - float(fitted.llf) / float(fitted.llnull),
-            "statistic": ratio,
-            "p": float(chdtrc(width, ratio)) if width else None,
-        }
-    r2 = float(fitted.rsquared)
+        return facts | {"r2": 1 - float(fitted.llf) / float(fitted.llnull)}
     rest = n - width - 1
-    f = r2 / width / ((1 - r2) / rest) if width and rest > 0 and r2 < 1 else None
     return facts | {
-        "r2": r2,
+        "r2": float(fitted.rsquared),
         "adjusted_r2": float(fitted.rsquared_adj),
         "residual_error": float(np.sqrt(fitted.ssr / rest)) if rest > 0 else None,
-        "statistic": f,
-        "degrees_of_freedom": rest,
-        "p": None if f is None else float(fdtrc(width, rest, f)),
     }
+
+
+def _joint_test(fitted: Any, width: int, units: int, *, linear: bool) -> dict[str, Any]:
+    r"""Return the test that no column matters: F (linear) or :math:`\chi^2` (logistic).
+
+    With clusters it is the Wald test with the cluster-robust covariance, whose F has one degree of
+    freedom less in the denominator than there are clusters; there is none with fewer clusters than
+    columns. Otherwise it is the classical F, or the likelihood ratio.
+    """
+    clustered = fitted.cov_type == "cluster"
+    rest = units - 1.0 if clustered else float(fitted.nobs) - width - 1
+    name = "F" if linear else "likelihood ratio"
+    value = None
+    if clustered:
+        name = "robust F" if linear else "robust Wald"
+        slopes, covariance = np.asarray(fitted.params)[1:], np.asarray(fitted.cov_params())[1:, 1:]
+        if 0 < width < units:
+            value = float(slopes @ np.linalg.pinv(covariance) @ slopes) / (width if linear else 1)
+    elif linear and width and rest > 0 and fitted.rsquared < 1:
+        value = float(fitted.rsquared) / width / ((1 - float(fitted.rsquared)) / rest)
+    elif not linear and width:
+        value = 2 * (float(fitted.llf) - float(fitted.llnull))
+    p = None
+    if value is not None:
+        p = float(fdtrc(width, rest, value)) if linear else float(chdtrc(width, value))
+    degrees = rest if linear else width
+    return {"test": name, "statistic": value, "degrees_of_freedom": degrees, "p": p}
+
+
+MODEL = ("coefficient", "error", "classical_error")
+"""What the table of a model has beside its estimates, on the scale of the model."""
+
+
+def _classical(fitted: Any, *, linear: bool) -> NDArray[np.float64]:
+    """Return the errors of coefficients if texts were independent and variances alike."""
+    if linear:
+        covariance = fitted.scale * np.asarray(fitted.normalized_cov_params)
+    else:
+        covariance = np.linalg.inv(-fitted.model.hessian(np.asarray(fitted.params)))
+    return np.sqrt(np.diag(covariance))
 
 
 def _unfit(y: NDArray[np.float64], n: int, width: int) -> str:
@@ -269,6 +314,7 @@ def _fit(
     y: NDArray[np.float64],
     x: NDArray[np.float64],
     clusters: NDArray[np.int32] | None,
+    errors: Errors,
 ) -> tuple[Any, str]:
     """Fit, or say why it cannot be done."""
     import statsmodels.api as sm
@@ -277,6 +323,8 @@ def _fit(
     how: dict[str, Any] = {"cov_type": "HC1"}
     if clusters is not None:
         how = {"cov_type": "cluster", "cov_kwds": {"groups": clusters}}
+    if errors == "classical":
+        how = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -336,7 +384,7 @@ def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Co
     The data has texts; its groups are used where it has some, and tagged otherwise.
     """
     texts: Texts = data.need("texts", "a regression")
-    tags = tags_of(data, terms_of(terms, path), mode)
+    tags = tags_of(data, terms_of(terms, path, mode), mode)
     names, columns = ["constant"], [np.ones(len(texts))]
     if data.text_groups is None:
         groups, members = tags.groups, tags.membership

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
+from ombud.audits.result import Result
 from ombud.metrics.engine.signs import weight
+from ombud.questions.suppression.tables import TABLES, figure_1, refused
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
@@ -24,28 +27,30 @@ from ombud.report.show import (
     Say,
     Spread,
     Stored,
+    estimate_table,
     part,
     stored_cell,
 )
 from ombud.stats.estimate import Estimate
+from ombud.text.identity import default_terms
 from ombud.text.tagging import STATED
+
+NO_DECISIONS = "no-decisions"
+"""The reason code of flags of a system that only states scores."""
 
 _LARGE = 0.1
 _MOST_PAGES = 8
 _VERBS = {
-    "flagged": {"flags": "flags", "flag": "flag", "flagged": "flagged"},
-    "refused": {"flags": "refuses", "flag": "refuse", "flagged": "refused"},
-    "either": {
-        "flags": "flags or refuses",
-        "flag": "flag or refuse",
-        "flagged": "flagged or refused",
-    },
+    "flagged": {"flags": "flags", "flag": "flag", "done": "flagged"},
+    "refused": {"flags": "refuses", "flag": "refuse", "done": "refused"},
+    "either": {"flags": "flags or refuses", "flag": "flag or refuse", "done": "flagged or refused"},
 }
 
 # -- What was measured, by name.
 
 RATIOS = Select("suppression", ("contrast",), {"by": "flags", "against": "all"}, label="")
 FAMILIES = Select("suppression", ("contrast",), {"by": "flags", "against": "all"})
+SCORED = Select("suppression", ("contrast",), {"by": "scores", "against": "all"}, label="")
 OUTSIDE = Select("suppression", ("contrast",), {"by": "flags", "against": "outside"})
 SCORES = Select("suppression", ("contrast",), {"by": "scores", "against": "all"})
 POOLED = Select("pooled-suppression", ("contrast",))
@@ -74,7 +79,39 @@ EVERYTHING = (FAMILIES, OUTSIDE, SCORES, POOLED, RATES, RATE_GAPS, MEDIANS, MISS
 
 def _words(context: Context) -> Mapping[str, str]:
     info = context.info(RATIOS)
-    return _VERBS["flagged" if info is None else str(info.spec.get("outcome", "flagged"))]
+    words = _VERBS["flagged" if info is None else str(info.spec.get("outcome", "flagged"))]
+    scored = _score_only(context.result)
+    if not scored:
+        return words
+    every = scored >= {e.system for e in context.find(RATIOS, SCORED)}
+    return words | {"done": "scored high" if every else f"{words['done']} or scored high"}
+
+
+HIGH = replace(RATIO, name="times as high")
+"""Ratios of median scores."""
+
+
+def _score_only(result: Result) -> frozenset[str]:
+    """Return the systems that state scores and no decisions."""
+    return frozenset(e.system for e in result.estimates if e.reason_code == NO_DECISIONS)
+
+
+def _is_of_decisions(e: Estimate) -> bool:
+    return e.reason_code != NO_DECISIONS
+
+
+def _uncounted(result: Result) -> Callable[[Estimate], bool]:
+    """Return what tells tautologies, and the measure that is not the headline of its system.
+
+    Systems that decide are compared by their flags, and systems that only state scores by median
+    scores, where those were measured.
+    """
+    context, known = Context.of(result), tautologies(result)
+    scored = {e.system for e in context.find(SCORED)} & _score_only(result)
+    flags = {id(e) for e in context.find(RATIOS) if e.system in scored}
+    scores = {id(e) for e in context.find(SCORED) if e.system not in scored}
+    other = flags | scores
+    return lambda e: id(e) in other or known(e)
 
 
 def _both_rates(e: Estimate) -> tuple[float | None, float | None]:
@@ -112,9 +149,48 @@ def _outside(e: Estimate, context: Context) -> str:
     return "" if rate is None or rate < 0 else f" (others: {SHARE.prose(rate)})"
 
 
+def _no_decisions(context: Context) -> Text | None:
+    """Say which systems are compared by their scores, and why."""
+    systems = sorted(_score_only(context.result))
+    if not systems:
+        return None
+    names = joined([str(context.names.system(one)) for one in systems])
+    many = len(systems) > 1
+    return (
+        f"{names} state{'' if many else 's'} scores and no decisions, and the plan sets no "
+        f"threshold for {'them' if many else 'it'}. So nothing can be said about flags; "
+        f"{'they are' if many else 'it is'} compared by the median score of acceptable texts, and "
+        "regressions of flags skip "
+        f"{'them' if many else 'it'}.",
+    )
+
+
+def _scored_ratios(context: Context) -> Iterable[Block]:
+    """Show the ratios of median scores of systems that state scores and no decisions."""
+    systems = _score_only(context.result)
+    if found := [e for e in context.find(SCORES) if e.system in systems]:
+        yield estimate_table(
+            found,
+            context,
+            name="suppression-scored",
+            caption="How many times as high the median score of each group\u2019s acceptable texts "
+            f"is as that of all acceptable texts, for systems without decisions. {MARKS}",
+            rows=("label", "group"),
+            scale=HIGH,
+        )
+
+
+def _below_the_minimum(e: Estimate) -> bool:
+    return bool(e.details.get("few_events"))
+
+
 def _no_ratio(context: Context) -> Text | None:
-    """Name groups that are too small for a ratio but differ clearly by the difference of rates."""
-    lost = {(e.system, e.group) for e in context.find(RATIOS) if e.value is None}
+    """Name groups whose rates differ clearly, though few flags make no ratio, or a rough one."""
+    lost = {
+        (e.system, e.group)
+        for e in context.find(RATIOS)
+        if e.value is None or (e.details.get("selected") and not e.excludes_null)
+    }
     gaps = [
         e
         for e in context.find(RATE_GAPS)
@@ -127,8 +203,8 @@ def _no_ratio(context: Context) -> Text | None:
         f"{names.group(e.group)} ({names.system(e.system)}, {POINTS.evidence(e)})" for e in gaps
     ]
     lead = (
-        "These groups have too few flags for a ratio, but their rates differ significantly from "
-        "those of other texts: "
+        "These groups have too few flags for a precise ratio, but their rates differ "
+        "significantly from those of other texts: "
     )
     return (f"{lead}{joined(said)}.",)
 
@@ -202,10 +278,13 @@ def _poor(context: Context) -> Sequence[Text]:
     recalls = [e for e in context.find(AGREEMENT[0]) if e.value is not None]
     where = "the texts whose groups are stated"
     found = [(e.group, e.value or 0.0) for e in recalls if (e.value or 0.0) < POOR]
-    if not recalls:
-        options = context.result.plan.options
-        terms = "" if options.get("path") else str(options.get("terms", "terms-identity@1"))
-        low = measured_quality(terms, str(options.get("mode", "whole-word")))
+    options = context.result.plan.options
+    mode = str(options.get("mode", "whole-word"))
+    # Measured on templates of five words, where the published code misses the last one, a recall
+    # says nothing about its recall on real texts.
+    if not recalls and mode != "published":
+        terms = "" if options.get("path") else str(options.get("terms") or default_terms(mode))
+        low = measured_quality(terms, mode)
         low = low.filter(low["recall"] < POOR)
         where = "Jigsaw\u2019s sentence templates"
         found = list(zip(low["group"].to_list(), low["recall"].to_list(), strict=True))
@@ -310,18 +389,14 @@ _FIT: dict[str, tuple[str, Scale | None]] = {
     "intercept_high": ("High", SCORE),
     "log_likelihood": ("Log-likelihood", Scale(places=1)),
 }
-LOGISTIC_FIT = _FIT | {
-    "r2": ("McFadden\u2019s R\u00b2", SCORE),
-    "statistic": ("Likelihood ratio", Scale(places=1)),
-    "p": ("p", Scale(places=4)),
-}
-LINEAR_FIT = _FIT | {
-    "r2": ("R\u00b2", SCORE),
-    "adjusted_r2": ("Adjusted R\u00b2", SCORE),
-    "statistic": ("F", Scale(places=1)),
+_TEST: dict[str, tuple[str, Scale | None]] = {
+    "test": ("Test of all terms", None),
+    "statistic": ("Statistic", Scale(places=1)),
     "degrees_of_freedom": ("Degrees of freedom", COUNT),
     "p": ("p", Scale(places=4)),
 }
+LOGISTIC_FIT = _FIT | {"r2": ("McFadden\u2019s R\u00b2", SCORE)} | _TEST
+LINEAR_FIT = _FIT | {"r2": ("R\u00b2", SCORE), "adjusted_r2": ("Adjusted R\u00b2", SCORE)} | _TEST
 TAGS: dict[str, tuple[str, Scale | None]] = {
     "group": ("Group", None),
     "whole_word": ("Whole words", COUNT),
@@ -374,6 +449,7 @@ PHRASE = Phrase(
     what="acceptable texts",
     who="{group}",
     compared=("about {group}", "all acceptable texts"),
+    yes="{flags} acceptable texts about some groups more often than acceptable texts overall",
     evidence=" as often",
     levels=_both_rates,
     scale=RATIO,
@@ -381,41 +457,94 @@ PHRASE = Phrase(
     story=lambda e, _: e.group.partition("/")[0],  # "women/female" is a part of "women"
 )
 
+SCORE_PHRASE = Phrase(
+    sentence="{system} gives acceptable {who} a median score of {level}, compared with {other} of "
+    "all acceptable texts, these included.",
+    summary="{system} give{s} acceptable texts about {objects} higher scores",
+    object="{group}",
+    than=" than acceptable texts overall",
+    what="acceptable texts",
+    who="{group}",
+    compared=("about {group}", "all acceptable texts"),
+    yes="give{s} acceptable texts about some groups higher scores than acceptable texts overall",
+    possible="The median score of texts about a group could still be up to {bound} as high as that "
+    "of all.",
+    evidence=" as high",
+    scale=HIGH,
+    levels_in=SCORE,
+    story=lambda e, _: e.group.partition("/")[0],
+)
+
 SECTIONS = (
     part(
         "All groups",
+        Say((_no_decisions,)),
         Matrix(
             FAMILIES,
             "How many times as often each group\u2019s acceptable texts are flagged as all "
             f"acceptable texts. {MARKS}",
             RATIO,
+            keep=_is_of_decisions,
         ),
+        Custom(_scored_ratios),
         Say((_no_ratio,)),
+        Listing(
+            FAMILIES,
+            "Groups with too few flags for a ratio, with their counts.",
+            RATIO,
+            (
+                "label",
+                "system",
+                "group",
+                Detail("Flagged", "events"),
+                Detail("Acceptable texts", "texts"),
+                Detail("Flagged of all", "other_events"),
+                Detail("All acceptable texts", "other_texts"),
+            ),
+            keep=_below_the_minimum,
+            name="suppression-few",
+            folded=True,
+        ),
         Listing(
             WORST,
             "The group flagged most, among all texts and in each part; its confidence interval "
             "allows for having chosen the largest.",
             RATIO,
             ("system", "label", *LARGEST, "value", "n"),
+            keep=_is_of_decisions,
         ),
-        Matrix(OUTSIDE, "The same ratio against texts outside the group.", RATIO, folded=True),
+        Matrix(
+            OUTSIDE,
+            "The same ratio against texts outside the group.",
+            RATIO,
+            folded=True,
+            keep=_is_of_decisions,
+        ),
         Matrix(
             POOLED,
             "Partially pooled: imprecise ratios are shrunk toward those of other groups.",
             RATIO,
             folded=True,
+            keep=_is_of_decisions,
         ),
     ),
     part(
         "False-positive rates",
-        Matrix(RATES, "Share of acceptable texts that are flagged.", SHARE),
-        Matrix(RATE_GAPS, "Difference from texts outside the group.", POINTS, folded=True),
+        Matrix(RATES, "Share of acceptable texts that are flagged.", SHARE, keep=_is_of_decisions),
+        Matrix(
+            RATE_GAPS,
+            "Difference from texts outside the group.",
+            POINTS,
+            folded=True,
+            keep=_is_of_decisions,
+        ),
         Listing(
             RATES_OF_SYSTEMS,
             "Two systems on the same texts.",
             POINTS,
             ("label", "system", "against", *NUMBER),
             "Difference",
+            keep=_is_of_decisions,
         ),
         Matrix(INSTABILITY, "Probability that two decisions on the same text differ.", SHARE),
     ),
@@ -459,7 +588,7 @@ SECTIONS = (
             SCORE,
         ),
         Stored("score-spread", "Quantiles of scores of acceptable texts.", _quantiles, folded=True),
-        Matrix(SCORES, "Median score relative to all acceptable texts.", RATIO, folded=True),
+        Matrix(SCORES, "Median score relative to all acceptable texts.", HIGH, folded=True),
         Matrix(MEDIANS, "Median scores of acceptable texts.", SCORE, folded=True),
         Listing(
             MEDIAN_GAPS,
@@ -471,7 +600,7 @@ SECTIONS = (
         Listing(
             WORST_SCORES,
             "The group with the highest median score relative to all acceptable texts.",
-            RATIO,
+            HIGH,
             ("system", "label", *LARGEST, "value", "n"),
             folded=True,
         ),
@@ -523,6 +652,9 @@ SECTIONS = (
             ("group", "metric", "value", "n"),
         ),
     ),
+    part(
+        "Tables of the published study", Say((refused,)), *TABLES, Custom(figure_1), appendix=True
+    ),
     part("Group by group", Custom(_group_pages), appendix=True),
 )
 
@@ -535,15 +667,19 @@ def suppression() -> Question:
     return Question(
         name="suppression",
         asks="Whose acceptable speech is flagged more?",
-        family={RATIOS: PHRASE},
+        family={RATIOS: PHRASE, SCORED: SCORE_PHRASE},
         systems="moderator",
-        yes="{flags} acceptable texts about some groups more often than acceptable texts overall",
-        possible="Texts about a group could still be {flagged} up to {bound} as often as all.",
+        yes="treat{s} acceptable texts about some groups more strictly than acceptable texts "
+        "overall",
+        possible="Texts about a group could still be {done} up to {bound} as often as all.",
         changes=(unlabeled_texts, _undecided, _terms),
-        inspect="Read the acceptable texts that {systems} {flagged}, change what causes it, and "
+        inspect="Read the acceptable texts that {systems} {done}, change what causes it, and "
         "run the audit again.",
         words=_words,
-        tautologies=tautologies,
-        applies=lambda context: bool(context.find(*ABOUT)),
+        tautologies=_uncounted,
+        # What changes with a new moderator has a question of its own where nothing else is asked.
+        applies=lambda context: (
+            context.result.plan.preset != "migration" and bool(context.find(*ABOUT))
+        ),
         sections=SECTIONS,
     )

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.audits.presets import Options
+from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts
-from ombud.metrics.engine.text_rows import max_score, measure_texts
+from ombud.metrics.engine.text_rows import (
+    HAPPENINGS,
+    Happening,
+    acceptable_parts,
+    max_score,
+    measure_texts,
+)
 from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -65,6 +75,81 @@ class SetSizes(Analysis):
         return AnalysisResult(tables={"set-sizes": pl.DataFrame(rows, infer_schema_length=None)})
 
 
+@analysis("suppression-counts")
+class SuppressionCounts(Options, Analysis):
+    """Flags, scores and suppression of every group as the paper defines them, with their counts.
+
+    For each system and for each set, family and type of label: how many acceptable texts of a group
+    there are, how many are flagged, their median score, and the ratio to all of them. No group is
+    too small here and there are no intervals: these are the numbers of the paper's Tables 4 and 11
+    to 14. What can be said of other texts is in the metrics. A text that was queried repeatedly
+    counts with its share of flags and its mean score.
+    """
+
+    outcome: Happening = "flagged"
+    """What counts as a flag, as in the metric *suppression*."""
+    categories: tuple[str, ...] = ()
+    """The score categories whose largest score is taken."""
+
+    def analyze(self, context: Context) -> AnalysisResult:
+        """Return one row for each system, measure, part of the texts and group."""
+        data = context.data
+        texts: Texts = data.need("texts", "suppression-counts")
+        parts = {part.label: part for part in acceptable_parts(texts)}
+        rows: list[dict[str, Any]] = []
+        for name, decisions in decisions_in(context.outputs, "suppression-counts").items():
+            measures: dict[str, Callable[[Decisions], Any]] = {"flags": HAPPENINGS[self.outcome]}
+            if not self.categories or decisions.category_scores is not None:
+                measures["scores"] = partial(
+                    max_score, categories=self.categories, name="suppression-counts"
+                )
+            for by, value in measures.items():
+                measured = measure_texts(decisions, data, value, families=True)
+                inside = np.ones((len(measured.ids), 1), dtype=bool)
+                groups: tuple[str, ...] = ("",)
+                if data.text_groups is not None:
+                    groups = ("", *data.text_groups.names)
+                    inside = np.hstack([inside, data.text_groups.aligned(measured.ids)])
+                for column, label in enumerate(measured.labels):
+                    values = measured.columns["value"][:, column].astype(np.float64)
+                    known = ~np.isnan(values)
+                    if not known.any():
+                        continue
+                    part = parts[label]
+                    about = {"system": name, "by": by, "label": label, "part": part.kind}
+                    about |= {"name": part.name, "type": part.type}
+                    rows += self._groups(about, values, known, inside, groups)
+        table = pl.DataFrame(rows, infer_schema_length=None)
+        return AnalysisResult(tables={"suppression-counts": table} if rows else {})
+
+    def _groups(
+        self,
+        about: dict[str, Any],
+        values: NDArray[np.float64],
+        known: NDArray[np.bool_],
+        inside: NDArray[np.bool_],
+        groups: tuple[str, ...],
+    ) -> list[dict[str, Any]]:
+        flags = about["by"] == "flags"
+        rows = []
+        whole = 0.0
+        for place, group in enumerate(groups):
+            some = values[known & inside[:, place]]
+            level = float((some.mean() if flags else np.median(some)) if len(some) else np.nan)
+            whole = whole if group else level
+            rows.append(
+                about
+                | {
+                    "group": group,
+                    "texts": len(some),
+                    "flagged": float(some.sum()) if flags else None,
+                    "level": level if len(some) else None,
+                    "ratio": level / whole if len(some) and whole > 0 else None,
+                }
+            )
+        return rows
+
+
 _MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
 
 
@@ -84,9 +169,11 @@ class TagCounts(Options, Analysis):
     def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each group."""
         data = context.data
-        listed = terms_of(self.terms, self.path)
-        whole, published = (tags_of(data, listed, m, self.punctuation) for m in _MODES)
-        differences = whole.compare(published)
+        # Without a list of the plan's, each way of matching has its own: compare what both name.
+        whole, published = (
+            tags_of(data, terms_of(self.terms, self.path, m), m, self.punctuation) for m in _MODES
+        )
+        differences = whole.compare(published.with_groups(whole.groups))
         table = pl.DataFrame(
             {
                 "group": [d.group for d in differences],
@@ -150,7 +237,7 @@ class TagValidation(Options, Analysis):
         stated = stated_texts(data)
         if data.text_groups is None or not stated.any():
             return AnalysisResult()
-        listed = terms_of(self.terms, self.path)
+        listed = terms_of(self.terms, self.path, self.mode)
         tags = tags_of(data, listed, self.mode)
         given = data.text_groups.aligned(texts.ids)
         same = [g for g in tags.groups if g in data.text_groups.names]

@@ -45,13 +45,18 @@ class WarningsOptions(Options):
     users: int = Field(default=1000, ge=1)
     """The number of users that are sampled, where the plan has no `sample`."""
     accuracy_users: Literal["sample", "all"] = "sample"
-    """``all``: report precision, recall and F1 for all users beside those of the sample."""
+    """``all``: report RMSE, precision, recall and F1 for all users beside those of the sample."""
+    amplification_on: Literal["training", "everything"] = "training"
+    """``everything``, as in the paper: systems are trained on all interactions, and amplification,
+    with its spread over users and its figures, is that of their lists and of whole histories. For
+    accuracy, systems are trained again without a held-out part. ``training``: both are of systems
+    trained without the held-out part."""
     second_training: bool = False
     """Whether systems are trained a second time, on all interactions, to report their amplification
     and RMSE as well (analysis ``second-training``)."""
     item_share: float | None = Field(default=None, gt=0, le=1)
-    """The share of items, drawn at random, that the audit is restricted to, such as 0.1; ombud
-    counts what this excludes."""
+    """The share of items, drawn at random, that accuracy is restricted to, such as 0.1 in the
+    paper: systems are trained again on these items alone. Amplification is of all items."""
     roll_up: str = ""
     """A taxonomy (``warnings-ao3@1``) under whose parent categories labels are combined."""
     tuned: Path | str = ""

@@ -121,7 +121,9 @@ class UserPreference(Options, Analysis):
             table.append(row | {"p": None if np.isnan(p) else p})
         tables = {
             "user-preference": pl.DataFrame(table, infer_schema_length=None),
-            "user-preference-users": _points(labels.names, first, second),
+            "user-preference-users": _points(
+                labels.names, first, second, None if explicit else _counts(histories, states)
+            ),
         }
         differences = correct(estimates[3], settings.correction)
         gone: tuple[Exclusion, ...] = ()
@@ -195,14 +197,26 @@ def _higher(one: Floats, other: Floats) -> float | None:
     return float(np.count_nonzero((one - other)[there] > _SAME) / np.count_nonzero(there))
 
 
-def _points(names: tuple[str, ...], first: Floats, second: Floats) -> pl.DataFrame:
+def _counts(histories: sparse.csr_array, states: NDArray[np.int8]) -> tuple[Floats, Floats]:
+    """Return users x labels: interactions with items that have the label, and with others."""
+    ones = sparse.csr_array(
+        (np.ones(histories.nnz), histories.indices, histories.indptr), shape=histories.shape
+    )
+    first, second = (np.asarray(ones @ (states == wanted).astype(float)) for wanted in (1, 0))
+    return first, second
+
+
+def _points(
+    names: tuple[str, ...], first: Floats, second: Floats, counts: tuple[Floats, Floats] | None
+) -> pl.DataFrame:
     """Return one row per label and user, without saying who the user is."""
     w, u = np.nonzero(~(np.isnan(first) | np.isnan(second)).T)
-    return pl.DataFrame(
-        {
-            "label": np.array(names, dtype=object)[w],
-            "with": first[u, w].astype(np.float32),
-            "without": second[u, w].astype(np.float32),
-        },
-        schema_overrides={"label": pl.String},
-    )
+    columns: dict[str, NDArray[Any]] = {
+        "label": np.array(names, dtype=object)[w],
+        "with": first[u, w].astype(np.float32),
+        "without": second[u, w].astype(np.float32),
+    }
+    if counts is not None:
+        columns["interactions_with"] = counts[0][u, w].astype(np.int64)
+        columns["interactions_without"] = counts[1][u, w].astype(np.int64)
+    return pl.DataFrame(columns, schema_overrides={"label": pl.String})

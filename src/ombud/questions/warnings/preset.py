@@ -6,22 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ombud import registry
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset
 from ombud.data.dataset import Dataset
-from ombud.data.exclusions import Exclusion
 from ombud.data.frames import has_columns, open_frame
-from ombud.data.ids import Vocabulary
-from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.questions.warnings.amplification.tally import UnknownLabels
 from ombud.questions.warnings.options import WarningsOptions
 from ombud.registry import preset
-from ombud.rng import generator
 from ombud.systems.base import Recommender
 from ombud.taxonomy import load_taxonomy
 from ombud.tuning.tuning import with_tuned
@@ -67,8 +61,8 @@ class WarningsPreset(Preset):
     which would take the labels at their word, are left out unless the plan names them.
 
     The amplification of trained systems compares lists with the history they were trained on, the
-    90% part; ``second_training`` gives that of systems trained on everything beside it, as the
-    paper does.
+    90% part; ``second_training`` gives that of systems trained on everything beside it.
+    ``amplification_on = "everything"`` makes these the audited systems, as the paper does.
     """
 
     options: ClassVar[type[Options]] = WarningsOptions
@@ -87,15 +81,20 @@ class WarningsPreset(Preset):
         trains = any(_is_trained(config) for config in systems.values())
         held_out = plan.data.test is not None or bool(plan.split) or trains
         filled: dict[str, Any] = {"systems": systems}
-        if trains and plan.data.test is None and not plan.split:
+        everything = options.amplification_on == "everything"
+        apart = everything or options.item_share is not None
+        _refuse_apart(plan, options, trains)
+        if everything:
+            filled["split"] = {}
+        elif trains and plan.data.test is None and not plan.split:
             filled["split"] = {"method": "per-user", "share": 0.1}
         if not plan.metrics:
-            accuracy = _accuracy(options, systems, explicit) if held_out else []
+            accuracy = _accuracy(options, systems, explicit) if held_out and not apart else []
             amplified = _amplification(options, beside=not has_measured_labels(plan))
             filled["metrics"] = (*amplified, *accuracy, *_leaks(options, systems))
         # The analyses take labels at their word, and a system's word is not to be taken.
         if not plan.analyses and not has_measured_labels(plan):
-            filled["analyses"] = tuple(_analyses(plan, options, explicit, held_out))
+            filled["analyses"] = tuple(_analyses(plan, options, explicit, held_out, apart=apart))
         if plan.sample is None:
             filled["sample"] = options.users
         if plan.title == type(plan).model_fields["title"].default:
@@ -103,19 +102,33 @@ class WarningsPreset(Preset):
         return plan.model_copy(update=filled)
 
     def prepare(self, plan: Plan, data: Dataset) -> Dataset:
-        """Gather labels under their parents, and cut the data to a share of the items."""
+        """Gather labels under their parents."""
         options = _options(plan)
         if options.roll_up and data.labels is not None:
             labels = data.labels.rolled_up(_parents(options.roll_up, data.labels.names))
             data = replace(data, labels=labels)
-        if options.item_share is not None and data.interactions is not None:
-            cut = _item_sample(data.interactions, options.item_share, plan.seed)
-            data = replace(data, interactions=cut)
         return data
 
 
+def _refuse_apart(plan: Plan, options: WarningsOptions, trains: bool) -> None:
+    """Refuse what leaves no room for training systems again for accuracy."""
+    everything = options.amplification_on == "everything"
+    given = 'amplification_on = "everything"' if everything else "item_share"
+    if not everything and options.item_share is None:
+        return
+    fault = ""
+    if not trains:
+        fault = "the plan trains no system"
+    elif plan.data.test is not None or plan.split.get("method", "per-user") != "per-user":
+        fault = "it splits each user's interactions itself; remove [data] test and other splits"
+    elif everything and options.second_training:
+        fault = "systems are trained on everything already; remove second_training"
+    if fault:
+        raise PlanError(f"preset 'warnings': {given}: {fault}")
+
+
 def _analyses(
-    plan: Plan, options: WarningsOptions, explicit: bool, held_out: bool
+    plan: Plan, options: WarningsOptions, explicit: bool, held_out: bool, *, apart: bool
 ) -> list[dict[str, Any]]:
     names = ("distribution", "popularity-shift", "user-preference")
     found: list[dict[str, Any]] = [{"name": name} for name in names]
@@ -126,9 +139,14 @@ def _analyses(
         about["unknown"] = options.unknown or "exclude"
         forms = [form for form in ("ratio-of-means", "mean") if form in options.forms]
         found.append({"name": "second-training", **about, "forms": forms or list(options.forms)})
-    if options.accuracy_users == "all" and held_out:
+    if apart or (options.accuracy_users == "all" and held_out):
         relevance = "top-quartile" if explicit else "presence"
         about = {"accuracy_at": list(options.accuracy_at), "relevance": relevance}
+        if apart:
+            about |= {"held_out": float(plan.split.get("share", 0.1))}
+            about |= {"users": options.accuracy_users}
+        if options.item_share is not None:
+            about["item_share"] = options.item_share
         found.append({"name": "accuracy-of-everyone", **about})
     return found
 
@@ -148,30 +166,6 @@ def _parents(key: str, names: Sequence[str]) -> dict[str, str]:
             "name the taxonomy that they come from (ombud describe NAME shows one)"
         )
     return found
-
-
-def _item_sample(interactions: Interactions, share: float, seed: int) -> Interactions:
-    """Return a random share of the items with their interactions; users without any are gone."""
-    wanted = max(1, round(share * interactions.n_items))
-    drawn = generator(seed, "items").permutation(interactions.n_items)[:wanted]
-    kept = np.zeros(interactions.n_items, dtype=np.bool_)
-    kept[drawn] = True
-    part = interactions.select(kept[interactions.matrix.indices])
-    met = np.diff(part.matrix.indptr) > 0
-    gone = (
-        ("items", "items", interactions.n_items - wanted, interactions.n_items),
-        ("interactions", "users", int(np.count_nonzero(~met)), interactions.n_users),
-    )
-    reason = f"outside a random share of {share:g} of the items"
-    left = [Exclusion(where, what, n, reason, of) for where, what, n, of in gone if n]
-    # Entries stay in the order of users and items, so that their times need no new order.
-    return replace(
-        part,
-        users=Vocabulary(interactions.users.arrow.filter(met)),
-        items=Vocabulary(interactions.items.arrow.filter(kept)),
-        matrix=part.matrix[np.flatnonzero(met)][:, np.flatnonzero(kept)],
-        exclusions=(*interactions.exclusions, *left),
-    )
 
 
 def _options(plan: Plan) -> WarningsOptions:

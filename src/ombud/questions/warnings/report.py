@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
 from ombud.questions.warnings.reruns import EVERYONE, SECOND
+from ombud.questions.warnings.tables import (
+    SHIFT,
+    TABLE_1,
+    TABLE_2,
+    accuracy_keys,
+    common_labels,
+    small_p_values,
+)
 from ombud.registry import question
 from ombud.report import charts
 from ombud.report.context import Context, Role, Select
@@ -77,7 +85,6 @@ LABEL_AVERAGES = (
     ("Mean logarithm of users\u2019 ratios, for each label.",
      _amplified("overall", by_label=True, form="log-ratio"), DIFFERENCE),
 )  # fmt: skip
-SHIFT = Select("popularity-shift/difference", exact=True)
 DELTA = Select("popularity-shift/cliffs-delta", exact=True)
 HIGHER, LOWER, SAME, PREFERENCE = (
     Select(f"user-preference/{name}", exact=True)
@@ -105,17 +112,11 @@ def _accuracy(context: Context) -> list[Select]:
     """Return every measure of accuracy, recall first: the summary has that of rerankers."""
     infos = [i for i in context.result.metrics if i.spec.get("name") in _ACCURACY]
     infos.sort(key=lambda i: _ACCURACY.index(i.spec["name"]))
-    return [Select(i.key or i.title, ("overall",), exact=True) for i in infos]
-
-
-def _common(context: Context, most: int) -> list[str]:
-    """Return the labels that the most items are known to carry, most common first."""
-    for name, column in (("label-status", "yes"), ("popularity-shift", "with")):
-        table = context.table(name)
-        if table is not None and {"label", column} <= set(table.columns):
-            ordered = table.sort(column, descending=True, maintain_order=True)
-            return cast("list[str]", ordered["label"][:most].to_list())
-    return []
+    found = [i.key or i.title for i in infos]
+    if not found:  # systems were trained again for accuracy
+        measured = accuracy_keys(context)
+        found = [measured[p] for p in sorted(measured, key=lambda p: (_ACCURACY.index(p[0]), p[1]))]
+    return [Select(key, ("overall",), exact=True) for key in found]
 
 
 def _base(context: Context, system: str) -> str | None:
@@ -172,43 +173,43 @@ def _shares(e: Estimate) -> tuple[float | None, float | None]:
     return e.details.get("list"), e.details.get("history")
 
 
-def disagreeing(context: Context, system: str) -> Estimate | None:
-    """Return the paper's mean of ratios where its sign is not that of the ratio of means.
+def published(context: Context, system: str) -> Estimate | None:
+    """Return the paper's mean of ratios where it is not printed as the ratio of means is.
 
-    Only where at least one of the two is significant; None otherwise, or when one was not measured.
+    None where both are alike, or when one was not measured.
     """
     chief = _level(context, USERS, system)
     paper = _level(context, PAPER, system) or _level(context, MEAN, system)
     if chief is None or paper is None or chief.value is None or paper.value is None:
         return None
-    clear = {"increase", "decrease"} & {status_of(chief), status_of(paper)}
-    return paper if clear and chief.value * paper.value < 0 else None
+    return paper if RELATIVE.number(chief.value) != RELATIVE.number(paper.value) else None
 
 
 def _paper(e: Estimate, context: Context) -> str:
-    """Return the paper's statistic where it has the opposite sign."""
-    other = disagreeing(context, e.system)
-    if other is None or other.value is None:
+    """Return both statistics for one sentence, where the paper's differs from ours."""
+    other = published(context, e.system)
+    if other is None or other.value is None or e.value is None:
         return ""
-    return f" Averaged over users\u2019 own ratios instead, it is {RELATIVE.number(other.value)}."
+    own, theirs = RELATIVE.number(e.value), RELATIVE.number(other.value)
+    return f": {own} by the ratio of means, {theirs} by the published mean of users\u2019 ratios"
 
 
 def _papers(context: Context) -> Text | None:
-    """Say where the paper's mean of ratios disagrees with a system that has no finding."""
+    """Give the paper's mean of ratios for systems that have no finding."""
     pairs = [
         (e.value, other.value, _system(context, e.system))
         for e in context.find(USERS)
         if status_of(e) != "increase" and not context.is_reference(e.system)
-        and (other := disagreeing(context, e.system)) is not None
+        and (other := published(context, e.system)) is not None
     ]  # fmt: skip
     if not pairs:
         return None
     here = _ends([own or 0.0 for own, _, _ in pairs])
     there = _ends([paper or 0.0 for _, paper, _ in pairs])
     return (
-        f"With all warnings combined, the difference from histories is {here} "
-        f"({joined([system for *_, system in pairs])}). Averaging each user\u2019s own ratio, as "
-        f"the published study does, gives {there}.",
+        f"With all warnings combined, the difference from histories is {here} by the ratio of "
+        f"means, and {there} by the mean of users\u2019 own ratios, as published "
+        f"({joined([system for *_, system in pairs])}).",
     )
 
 
@@ -348,7 +349,8 @@ def _chief_accuracy(context: Context) -> Iterable[Block]:
 def _every_accuracy(context: Context) -> Iterable[Block]:
     """Show every measure of accuracy, of everyone and of retrained systems too."""
     found = context.find(*_accuracy(context))
-    if found := (*found, *_overall(context, f"{EVERYONE}/", f"{SECOND}/rmse")):
+    others = _overall(context, f"{EVERYONE}/", f"{SECOND}/rmse")
+    if found := (*found, *(e for e in others if e not in found)):
         yield estimate_table(
             found, context, name="warnings-accuracies", rows=("metric",), scale=SCORE,
             caption="Every measure of accuracy. Retrained systems have seen the ratings that their "
@@ -429,7 +431,7 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 def _spread(context: Context) -> Iterable[Block]:
     """Draw how users are spread, for all labels combined and for the most common ones."""
     panels: dict[str, dict[str, tuple[float, ...]]] = {}
-    for select, labels in ((MEAN, [""]), (LABEL_MEAN, _common(context, _MOST_LABELS))):
+    for select, labels in ((MEAN, [""]), (LABEL_MEAN, common_labels(context, _MOST_LABELS))):
         key = context.key(select)
         for table in context.result.tables.values():
             if {"key", "units", "to"} <= set(table.columns) and table["key"][:1].to_list() == [key]:
@@ -473,7 +475,7 @@ def _preferred(context: Context) -> Iterable[Block]:
     rated = any(e.details.get("explicit") for e in context.find(PREFERENCE))
     value = pl.col("with") - pl.col("without") if rated else pl.col("with")
     rows: dict[str, tuple[float, ...]] = {}
-    for label in _common(context, 3 * _MOST_LABELS):
+    for label in common_labels(context, 3 * _MOST_LABELS):
         series = table.filter(pl.col("label") == label).select(value).to_series()
         if len(series):
             rows[_label(context, label)] = tuple(
@@ -491,6 +493,34 @@ def _preferred(context: Context) -> Iterable[Block]:
         axis, scale = ("difference in rating", DIFFERENCE) if rated else ("share", SHARE)
         drawn = charts.spread({"The most common labels": rows}, scale, axis, 0.0 if rated else 0.5)
         yield Chart("warnings-preference", title, caption, title, drawn)
+
+
+def _each_user(context: Context) -> Iterable[Block]:
+    """Draw every sampled user, by items with a label and items without it, with the diagonal."""
+    table = context.table("user-preference-users")
+    if table is None or not table.height:
+        return
+    counted = "interactions_with" in table.columns
+    ends = ("interactions_without", "interactions_with") if counted else ("without", "with")
+    what = "interactions" if counted else "mean rating"
+    panels = []
+    for label in common_labels(context, _MOST_LABELS):
+        points = table.filter(pl.col("label") == label).select(ends).rows()
+        if points:
+            # One axis for both sides, so that the diagonal is where they are equal.
+            low, high = _range([float(value) for point in points for value in point])
+            x, y = ((f"{what}, {side} the label", low, high) for side in ("without", "with"))
+            cloud = charts.Line("users", points, cloud=True)
+            panels.append(charts.plane(_label(context, label), [cloud], x=x, y=y, equal=True))
+    if panels:
+        title = f"Each user\u2019s {what} with and without a label"
+        caption = (
+            "Figure 3 of Kovacs et al.: a dot for each sampled user. Above the dashed line, users "
+            f"{'have more interactions with' if counted else 'rate higher'} items that carry the "
+            "label; below it, the others. The table has both shares: the text and the caption of "
+            "the paper name opposite directions."
+        )
+        yield Chart("warnings-users", title, caption, title, tuple(panels), single_users=True)
 
 
 def _outline(rows: Sequence[Mapping[str, Any]], name: str, log: bool) -> charts.Line:
@@ -514,7 +544,7 @@ def _popularity(context: Context) -> Iterable[Block]:
     """Draw the popularity of items with and without each of the most common labels."""
     log = any(e.details.get("popularity") == "interactions" for e in context.find(SHIFT))
     panels = []
-    for label in _common(context, _MOST_LABELS):
+    for label in common_labels(context, _MOST_LABELS):
         sides = {
             side: context.rows("popularity-histogram", label=label, status=side)
             for side in ("with", "without", "unknown")
@@ -639,6 +669,7 @@ SECTIONS = (
         Custom(lambda _: (), under(*OTHERS)),
         appendix=True,
     ),
+    part("Tables of the published study", TABLE_1, Say((small_p_values,)), TABLE_2, appendix=True),
     part(
         "Popularity of labeled items",
         Grid(
@@ -663,6 +694,7 @@ SECTIONS = (
             rows=("label",),
         ),
         Custom(_preferred),
+        Custom(_each_user),
         Grid((("Mean difference", PREFERENCE),), "The mean difference over users.", DIFFERENCE,
              rows=("label",), folded=True),
         appendix=True,
@@ -704,8 +736,8 @@ def warnings() -> Question:
         family={
             USERS: Phrase(
                 sentence="{system} recommends warnings at a rate of {level} items; the same "
-                "users\u2019 histories contain {other} items.{note}",
-                fallback="{system} recommends {size} warnings, relative to histories.",
+                "users\u2019 histories contain {other} items{note}.",
+                fallback="{system} recommends {size} warnings, relative to histories{note}.",
                 summary="{system} recommend{s} more {objects}",
                 than=" than users\u2019 histories contain",
                 object="warnings overall",

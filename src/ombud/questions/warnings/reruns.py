@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ombud import registry
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
 from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
+from ombud.data.splits import per_user
 from ombud.errors import PlanError
 from ombud.metrics.accuracy.held_out import Relevance
 from ombud.metrics.accuracy.ratings import RMSE
@@ -26,6 +30,7 @@ from ombud.questions.warnings.amplification.metric import Form
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.questions.warnings.options import Length, WarningsOptions
 from ombud.registry import analysis
+from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Recommender
 
@@ -102,40 +107,106 @@ class AccuracyOfEveryone(Options, Analysis):
     """Accuracy over all users with something held out, beside that of the sample.
 
     An audit asks for the lists of a sample of users; accuracy of rare hits needs more. Systems that
-    can be trained are asked for everyone's lists, which are measured and not kept.
+    can be trained are asked for everyone's lists, which are measured and not kept. RMSE is over all
+    held-out ratings.
+
+    With ``held_out`` or ``item_share``, each system is trained again for this: on all but a share
+    of each user's interactions, or on a share of the items. So accuracy can be measured on a split
+    while the audit itself is of systems that were trained on everything.
 
     - **Unit of resampling**: the user.
-    - **Undefined**: as in ``precision``, ``recall`` and ``f1``. Systems that cannot be trained, and
-      services, are not asked and are counted.
+    - **Undefined**: as in ``precision``, ``recall``, ``f1`` and ``rmse``. Systems that cannot be
+      trained, and services, are not asked and are counted.
     - **Does not capture**: anything but accuracy; amplification stays that of the sample.
     """
 
     accuracy_at: tuple[Length, ...] = WarningsOptions.field("accuracy_at")
     relevance: Relevance = "presence"
     """Which held-out interactions count as relevant, as in the metric ``precision``."""
+    held_out: float = Field(default=0.0, ge=0, lt=1)
+    """The share of each user's interactions that is held out here; 0 for what the plan held out."""
+    item_share: float | None = WarningsOptions.field("item_share")
+    users: Literal["all", "sample"] = "all"
+    """``sample``: only the users whose lists the audit asked for."""
 
     asks_systems: ClassVar[bool] = True
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Ask for everyone with something held out, and measure."""
-        data, settings = context.data, context.settings
+        settings = context.settings
+        data, left = self._split(context)
         if data.test is None:
             raise PlanError(f"{EVERYONE} needs held-out interactions; give the plan a split")
+        train: Interactions = data.need("interactions", EVERYONE)
+        again = train is not context.data.interactions
         held = np.diff(data.test.matrix.indptr) > 0
-        users = data.test.users.ids[held]
         asked, gone = _trainable(context, EVERYONE)
         lists: dict[str, Outputs] = {}
-        for name, system in asked.items():
-            context.progress(0, 1, f"Recommendations of {name} for everyone")
+        ratings: dict[str, Outputs] = {}
+        for name, trained in asked.items():
+            system = deepcopy(trained) if again else trained
+            if again:
+                system.bind(data)
+                system.fit(train, progress=context.progress)
+            users = data.test.users.ids[held]
+            if self.users == "sample":
+                users = users[np.isin(users, _users_of(context, name))]
+            context.progress(0, 1, f"Recommendations of {name} for {self.users} users")
             lists[name] = _ask(system, users, max(self.accuracy_at))
+            if train.explicit and system.predicts_ratings:
+                ratings[name] = Predictions.of_held_out(data.test, system.predict, users, name)
         about = {"relevance": self.relevance, "no_list": "zero"}
         metrics = [
             registry.create("metric", name, {"k": k, **about, **more})
             for k in self.accuracy_at
             for name, more in (("precision", {}), ("recall", {}), ("f1", {"average": "means"}))
         ]
-        made = _measured(metrics, lists, data, settings, EVERYONE, "all users")
-        return AnalysisResult(tuple(made), exclusions=gone)
+        whose = "all users" if self.users == "all" else "the sample"
+        whose += "" if self.item_share is None else f", {self.item_share:.0%} of items"
+        made = _measured([RMSE()], ratings, data, settings, EVERYONE, whose)
+        made += _measured(metrics, lists, data, settings, EVERYONE, whose)
+        return AnalysisResult(tuple(made), exclusions=(*gone, *left))
+
+    def _split(self, context: Context) -> tuple[Dataset, tuple[Exclusion, ...]]:
+        """Return the data with the held-out part that accuracy is measured on."""
+        data, seed = context.data, context.settings.seed
+        if not self.held_out and self.item_share is None:
+            return data, ()
+        whole = all_interactions(data, EVERYONE)
+        left: tuple[Exclusion, ...] = ()
+        if self.item_share is not None:
+            cut = item_sample(whole, self.item_share, seed)
+            left = tuple(
+                replace(e, where=f"accuracy: {e.where}")
+                for e in cut.exclusions[len(whole.exclusions) :]
+            )
+            whole = cut
+        parts = per_user(whole, share=self.held_out or 0.1, seed=seed)
+        return replace(data, interactions=parts.train, test=parts.test), left
+
+
+def item_sample(interactions: Interactions, share: float, seed: int) -> Interactions:
+    """Return a random share of the items with their interactions; users without any are gone."""
+    wanted = max(1, round(share * interactions.n_items))
+    drawn = generator(seed, "items").permutation(interactions.n_items)[:wanted]
+    kept = np.zeros(interactions.n_items, dtype=np.bool_)
+    kept[drawn] = True
+    part = interactions.select(kept[interactions.matrix.indices])
+    met = np.diff(part.matrix.indptr) > 0
+    gone = (
+        ("items", "items", interactions.n_items - wanted, interactions.n_items),
+        ("interactions", "users", int(np.count_nonzero(~met)), interactions.n_users),
+    )
+    reason = f"outside a random share of {share:g} of the items"
+    left = [Exclusion(where, what, n, reason, of) for where, what, n, of in gone if n]
+    # Entries stay in the order of users and items, so that their times need no new order.
+    return replace(
+        part,
+        users=Vocabulary(interactions.users.arrow.filter(met)),
+        items=Vocabulary(interactions.items.arrow.filter(kept)),
+        matrix=part.matrix[np.flatnonzero(met)][:, np.flatnonzero(kept)],
+        exclusions=(*interactions.exclusions, *left),
+    )
 
 
 def _trainable(context: Context, who: str) -> tuple[dict[str, Recommender], tuple[Exclusion, ...]]:

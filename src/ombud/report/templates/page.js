@@ -2,12 +2,13 @@
 // Sorting, filtering, CSV and the table of all numbers. The page reads well without it.
 const make = (tag, props = {}, ...inside) => { const e = Object.assign(document.createElement(tag), props); e.append(...inside); return e; };
 const save = (name, rows) => {
-  const cell = t => /^[=+\-@\t\r]/.test(t) && isNaN(t) ? "'" + t : t;
-  const text = rows.map(r => r.map(t => '"' + cell(String(t)).replaceAll('"', '""') + '"').join(",")).join("\n");
+  const plain = t => t.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]/g, "");
+  const cell = t => /^([\t\n]|\s*'*[=@|%+\-\uff1d\uff20\uff0b\uff0d])/.test(t) && isNaN(t) ? "'" + t : t;
+  const text = rows.map(r => r.map(t => '"' + cell(plain(String(t))).replaceAll('"', '""') + '"').join(",")).join("\n");
   make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name + ".csv" }).click();
 };
 for (const table of document.querySelectorAll("table[data-name]")) {
-  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  const body = table.tBodies[0], heads = [...[...table.tHead.rows].at(-1).cells];
   heads.forEach((head, i) => { const title = head.querySelector("span"), button = make("button", { type: "button" }, title.textContent); title.className = "printed"; title.before(button); button.addEventListener("click", () => {
     const up = head.getAttribute("aria-sort") === "descending";
     heads.forEach(h => h.removeAttribute("aria-sort"));
@@ -31,7 +32,7 @@ for (const table of document.querySelectorAll("table[data-name]")) {
     }
   }
   const csv = make("button", { type: "button", textContent: "Download CSV" });
-  csv.onclick = () => save(table.dataset.name, [...table.rows].map(r => [...r.cells].map(c => (c.querySelector("button") || c).innerText.replace(/\n/g, " "))));
+  csv.onclick = () => save(table.dataset.name, [...table.rows].filter(r => r.className !== "blocks").map(r => [...r.cells].map(c => (r.parentNode === table.tHead && c.dataset.c || (c.querySelector("button") || c).innerText).replace(/\n/g, " "))));
   tools.append(csv); table.closest("figure").append(tools);
 }
 const data = JSON.parse(document.getElementById("page-data").textContent), place = document.getElementById("all-numbers");

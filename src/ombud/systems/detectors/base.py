@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.errors import DataError, PlanError, ResultError
 from ombud.files import read_json, write_folder, write_json
 from ombud.systems.base import Progress
-from ombud.systems.detectors.heads import Head, Rule, best_threshold
+from ombud.systems.detectors.heads import Calibration, Head, Rule, best_threshold, fit_calibration
 from ombud.systems.moderators.local import LocalModerator
 from ombud.text.dedup import content_keys
 from ombud.text.windows import join_windows
@@ -58,6 +58,8 @@ class Detector(LocalModerator):
         How it was made: sizes, settings, digests.
     name
         The system's name in the report.
+    calibration
+        Makes probabilities of scores; None leaves the scores of the head as they are.
     """
 
     kind: ClassVar[str]
@@ -69,6 +71,7 @@ class Detector(LocalModerator):
     long_texts: str = "max"
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
     name: str = ""
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.kind
@@ -118,8 +121,10 @@ class Detector(LocalModerator):
         """Return one score a text from its windows; by default as `long_texts` says."""
         how = how or self.long_texts
         if how == "cut":
-            return scores.cut
-        return scores.highest if how == "max" else self.head.score(scores.outputs)
+            found = scores.cut
+        else:
+            found = scores.highest if how == "max" else self.head.score(scores.outputs)
+        return found if self.calibration is None else self.calibration.apply(found)
 
     def flags(self, scores: Scores) -> NDArray[np.bool_]:
         """Return which texts are delicate by the rule of this detector."""
@@ -149,13 +154,21 @@ class Detector(LocalModerator):
         rule = f"> {self.threshold:.8g}" if self.rule == "threshold" else "argmax"
         return f"{self.kind} {self.head.kind} ({rule})"
 
-    def calibrate(self, texts: Sequence[str], ratings: Sequence[int] | NDArray[Any]) -> Self:
+    def calibrate(
+        self,
+        texts: Sequence[str],
+        ratings: Sequence[int] | NDArray[Any],
+        *,
+        probabilities: Literal["platt", "isotonic", "none"] = "none",
+    ) -> Self:
         """Set the threshold to the one with the best F1 on validation texts.
 
         Parameters
         ----------
         texts, ratings
             Texts that were not trained on (checked where it is known) and will not be tested on.
+        probabilities
+            How scores become probabilities, fitted on the same texts; ``"none"`` leaves them.
 
         Raises
         ------
@@ -172,7 +185,11 @@ class Detector(LocalModerator):
                     "too; take them out of one of the two"
                 )
         truth = np.asarray(ratings, dtype=np.int64) >= self.head.cut
-        score, _ = self.score(texts)
+        self.calibration = None
+        score, scores = self.score(texts)
+        if probabilities != "none":
+            self.calibration = fit_calibration(score, truth, probabilities)
+            score = self.of_windows(scores)
         self.threshold, f1 = best_threshold(score, truth)
         self.calibrated = f"best F1 on {len(keys):,} validation texts"
         self.facts["validation F1"] = f1
@@ -224,6 +241,7 @@ class Detector(LocalModerator):
                 "calibrated": self.calibrated,
                 "long_texts": self.long_texts,
                 "name": self.name,
+                "calibration": asdict(self.calibration) if self.calibration else None,
                 "facts": facts,
                 "model": self._settings(),
             },
@@ -252,17 +270,23 @@ class Detector(LocalModerator):
                 "name": content["name"],
                 "facts": dict(content["facts"]) | _keys(path),
             }
+            if curve := content.get("calibration"):
+                common["calibration"] = Calibration(**curve)
             return cls._read(path, dict(content["model"]), common)
-        except (KeyError, TypeError, ValueError, OSError) as fault:
-            raise DataError(str(path), [f"the detector is damaged: {fault}"]) from None
+        except Exception as fault:  # of numpy, zipfile, zlib and the model itself
+            reason = str(fault) or type(fault).__name__
+            raise DataError(str(path), [f"the detector is damaged: {reason}"]) from None
 
 
 def _keys(folder: Path) -> dict[str, NDArray[np.uint64]]:
     file = folder / "seen.npz"
     if not file.is_file():
         return {}
-    with np.load(file, allow_pickle=False) as arrays:
-        return {f"{name} keys": arrays[name] for name in arrays.files}
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return {f"{name} keys": arrays[name] for name in arrays.files}
+    except Exception as fault:  # of numpy, zipfile and zlib
+        raise DataError(str(file), [f"it is damaged: {fault}"]) from None
 
 
 def read_description(folder: Path) -> dict[str, Any]:

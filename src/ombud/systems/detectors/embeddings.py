@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ombud.errors import MissingExtraError, PlanError, require
 from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector, Scores, windowed
-from ombud.systems.detectors.heads import fit_linear
+from ombud.systems.detectors.heads import LinearHead, fit_linear
 from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 from ombud.text.windows import slide
@@ -26,6 +27,8 @@ Floats = NDArray[np.float32]
 # A very long text is cut into tokens piece by piece, or one of 10 MB would take 5 GB.
 _PIECE = 20_000
 _MOST_TOKENS = 1 << 17
+# How much the embedding weighs beside the tokens, both of length 1.
+_SHARE = 2.0
 
 
 def _pieces(text: str) -> list[str]:
@@ -175,6 +178,11 @@ class EmbeddingDetector(Detector):
         Inverse of the L2 penalty.
     seed
         Of the solver.
+    balanced
+        Whether each class counts alike in training, however rare it is.
+    tokens
+        Whether the head also reads which tokens a text has (tf-idf, each text normed to length 1):
+        the mean of vectors alone hardly shows single telling words.
     """
 
     kind: ClassVar[str] = "embeddings"
@@ -182,6 +190,9 @@ class EmbeddingDetector(Detector):
     encoder: Encoder = "wordllama"
     strength: float = 10.0
     seed: int = 0
+    balanced: bool = False
+    tokens: bool = False
+    token_idf: Floats = field(default_factory=lambda: np.empty(0, np.float32), repr=False)
     weights: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32), repr=False)
     intercept: Floats = field(default_factory=lambda: np.empty(0, np.float32), repr=False)
 
@@ -215,8 +226,16 @@ class EmbeddingDetector(Detector):
         progress
             Called with the texts done.
         """
+        vectors, owner, _ = self._read_texts(texts, windows=windows, progress=progress)
+        return vectors, owner
+
+    def _read_texts(
+        self, texts: Sequence[str], *, windows: bool, progress: Progress | None = None
+    ) -> tuple[Floats, NDArray[np.int64], list[list[int]]]:
+        """Return embeddings of windows, the text of each, and its tokens."""
         encoder = self._ready()
         parts, owners = [np.empty((0, 0), np.float32)], [np.empty(0, np.int64)]
+        every: list[list[int]] = []
         for at in range(0, len(texts), 1024):
             tokens = encoder.tokens([without_surrogates(t) for t in texts[at : at + 1024]])
             owner = np.arange(len(tokens))
@@ -231,10 +250,48 @@ class EmbeddingDetector(Detector):
                 owner = spans.text[keep]
             parts.append(encoder.embed(tokens))
             owners.append(owner + at)
+            if self.tokens:
+                every += tokens
             if progress is not None:
                 progress(min(at + 1024, len(texts)), len(texts), "embeddings")
         vectors = np.concatenate(parts[1:]) if len(parts) > 1 else parts[0]
-        return vectors, np.concatenate(owners)
+        return vectors, np.concatenate(owners), every
+
+    def _features(self, vectors: Floats, tokens: list[list[int]]) -> Any:
+        """Return what the head reads: embeddings, and tokens where it reads those."""
+        if not self.tokens:
+            return vectors.astype(np.float64)
+        sizes = np.array([len(ids) for ids in tokens], dtype=np.int64)
+        flat = np.fromiter((i for ids in tokens for i in ids), np.int64, count=int(sizes.sum()))
+        rows = np.repeat(np.arange(len(tokens)), sizes)
+        known = flat < len(self.token_idf)
+        shape = (len(tokens), len(self.token_idf))
+        counts = sparse.csr_matrix((np.ones(known.sum()), (rows[known], flat[known])), shape=shape)
+        counts.sum_duplicates()
+        counts.data = (1 + np.log(counts.data)) * self.token_idf[counts.indices]
+        counts.eliminate_zeros()
+        norms = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1))).ravel()
+        counts = sparse.diags_array(1 / np.where(norms > 0, norms, 1)) @ counts
+        return sparse.hstack([sparse.csr_matrix(_SHARE * vectors), counts], format="csr")
+
+    def learn_features(self, texts: Sequence[str], *, progress: Progress | None = None) -> Any:
+        """Choose the tokens by some texts (the first window of each) and return their features."""
+        vectors, _, tokens = self._read_texts(texts, windows=False, progress=progress)
+        if self.tokens:
+            found = [np.unique(np.asarray(ids, dtype=np.int64)) for ids in tokens]
+            texts_with = np.bincount(np.concatenate(found))
+            idf = np.log((1 + len(texts)) / (1 + texts_with)) + 1
+            self.token_idf = np.where(texts_with > 1, idf, 0).astype(np.float32)
+        return self._features(vectors, tokens)
+
+    def features(self, texts: Sequence[str]) -> Any:
+        """Return what the head reads of some texts, of the first window of each."""
+        vectors, _, tokens = self._read_texts(texts, windows=False)
+        return self._features(vectors, tokens)
+
+    def set_weights(self, fitted: LinearHead) -> None:
+        """Use weights that were fitted to the features."""
+        self.weights, self.intercept = fitted.weights, fitted.intercept
 
     def fit(
         self,
@@ -247,11 +304,16 @@ class EmbeddingDetector(Detector):
         classes = np.asarray(ratings, dtype=np.int64)
         if len(texts) != len(classes) or not len(texts):
             raise PlanError(f"{len(texts)} texts and {len(classes)} ratings; expected as many")
-        vectors, _ = self.embed(texts, windows=False, progress=progress)
+        features = self.learn_features(texts, progress=progress)
         fitted = fit_linear(
-            vectors.astype(np.float64), classes, self.head, strength=self.strength, seed=self.seed
+            features,
+            classes,
+            self.head,
+            strength=self.strength,
+            seed=self.seed,
+            balanced=self.balanced,
         )
-        self.weights, self.intercept = fitted.weights, fitted.intercept
+        self.set_weights(fitted)
         self.facts |= {
             "training texts": len(texts),
             "class counts": np.bincount(classes, minlength=self.head.classes).tolist(),
@@ -263,12 +325,16 @@ class EmbeddingDetector(Detector):
         """Return the outputs of the model, in windows where a text is long."""
         if not len(self.intercept):
             raise PlanError(f"{self.name} was not trained yet: call fit, or load a saved one")
-        vectors, owner = self.embed(texts)
-        values = vectors @ self.weights + self.intercept
+        vectors, owner, tokens = self._read_texts(texts, windows=True)
+        if self.tokens and len(vectors):
+            values = self._features(vectors, tokens) @ self.weights + self.intercept
+        else:
+            values = vectors @ self.weights + self.intercept
         return windowed(self.head, values, owner, len(texts))
 
     def _settings(self) -> dict[str, Any]:
-        return {"encoder": self.encoder, "strength": self.strength, "seed": self.seed}
+        names = ("encoder", "strength", "seed", "balanced", "tokens")
+        return {name: getattr(self, name) for name in names}
 
     def _write(self, folder: Path) -> None:
         np.savez(
@@ -276,6 +342,7 @@ class EmbeddingDetector(Detector):
             allow_pickle=False,
             weights=self.weights,
             intercept=self.intercept,
+            token_idf=self.token_idf,
         )
 
     @classmethod
@@ -283,6 +350,8 @@ class EmbeddingDetector(Detector):
         with np.load(folder / "weights.npz", allow_pickle=False) as arrays:
             weights = arrays["weights"].astype(np.float32)
             intercept = arrays["intercept"].astype(np.float32)
+            idf = arrays["token_idf"] if "token_idf" in arrays.files else np.empty(0)
         if weights.ndim != 2 or (weights.shape[1],) != intercept.shape:
             raise ValueError(f"weights have shape {weights.shape}")
-        return cls(**common, **content, weights=weights, intercept=intercept)
+        made = {"weights": weights, "intercept": intercept, "token_idf": idf.astype(np.float32)}
+        return cls(**common, **content, **made)

@@ -156,7 +156,13 @@ class LinearHead:
 
 
 def fit_linear(
-    features: Any, ratings: NDArray[Any], head: Head, *, strength: float, seed: int = 0
+    features: Any,
+    ratings: NDArray[Any],
+    head: Head,
+    *,
+    strength: float,
+    seed: int = 0,
+    balanced: bool = False,
 ) -> LinearHead:
     """Fit logistic regressions of one head to features.
 
@@ -172,6 +178,8 @@ def fit_linear(
         Inverse of the L2 penalty (scikit-learn's C).
     seed
         Of the solver.
+    balanced
+        Whether each class counts alike, however rare it is.
     """
     require("sklearn", "detectors")
     from sklearn.linear_model import LogisticRegression
@@ -185,8 +193,10 @@ def fit_linear(
                 + (f" of step {column + 1}" if head.kind == "ordinal" else "")
                 + "; nothing can be learnt from them"
             )
+    options: dict[str, Any] = {"C": strength, "max_iter": 1000, "random_state": seed}
+    options |= {"class_weight": "balanced"} if balanced else {}
     if head.kind == "multiclass":
-        model = LogisticRegression(C=strength, max_iter=1000, random_state=seed)
+        model = LogisticRegression(**options)
         model.fit(features, targets)
         weights = np.zeros((features.shape[1], head.classes), dtype=np.float32)
         intercept = np.full(head.classes, -np.inf, dtype=np.float32)
@@ -202,13 +212,88 @@ def fit_linear(
         return LinearHead(weights, np.maximum(intercept, np.float32(-1e4)))
     parts = []
     for column in range(columns.shape[1]):
-        model = LogisticRegression(C=strength, max_iter=1000, random_state=seed)
+        model = LogisticRegression(**options)
         model.fit(features, columns[:, column])
         parts.append((model.coef_[0], model.intercept_[0]))
     return LinearHead(
         np.column_stack([coef for coef, _ in parts]).astype(np.float32),
         np.array([value for _, value in parts], dtype=np.float32),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A rising curve from a score to a probability, fitted on validation texts.
+
+    Examples
+    --------
+    >>> Calibration("isotonic", (0.2, 0.6), (0.1, 0.9)).apply(np.array([0.0, 0.4, 1.0])).tolist()
+    [0.1, 0.5, 0.9]
+    """
+
+    kind: Literal["platt", "isotonic"]
+    # Platt: slope and intercept on the log odds of the score. Isotonic: scores, and the probability
+    # at each; straight lines between.
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", tuple(map(float, self.x)))
+        object.__setattr__(self, "y", tuple(map(float, self.y)))
+        known = self.kind in ("platt", "isotonic") and len(self.x) == len(self.y) > 0
+        rising = known and all(np.diff(self.x) >= 0) and all(np.diff(self.y) >= 0)
+        slope = self.kind != "platt" or (known and len(self.x) == 1 and self.x[0] > 0)
+        if not (known and rising and slope and np.isfinite((*self.x, *self.y)).all()):
+            raise ValueError("the calibration is not a rising curve")
+
+    def apply(self, scores: NDArray[Any]) -> Floats:
+        """Return probabilities; NaN stays."""
+        values = np.asarray(scores, dtype=np.float64)
+        if self.kind == "platt":
+            return _sigmoid(self.x[0] * _log_odds(values) + self.y[0])
+        return np.asarray(np.interp(values, self.x, self.y))
+
+
+def _log_odds(scores: Floats) -> Floats:
+    inside = np.clip(scores, 1e-9, 1 - 1e-9)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def fit_calibration(
+    scores: NDArray[Any], truth: NDArray[Any], kind: Literal["platt", "isotonic"]
+) -> Calibration:
+    """Fit a calibration to scores of validation texts and whether they are delicate.
+
+    Platt's targets are drawn in from 0 and 1, as in his paper, so that few texts do not make
+    certainty. To be called with validation texts, never with training or test texts.
+
+    References
+    ----------
+    Platt (1999), Probabilistic outputs for support vector machines. Zadrozny and Elkan (2002),
+    Transforming classifier scores into accurate multiclass probability estimates, KDD.
+    """
+    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
+    if not labels.any() or labels.all():
+        raise PlanError("calibration needs validation texts of both kinds, delicate and not")
+    if kind == "isotonic":
+        from sklearn.isotonic import IsotonicRegression
+
+        model = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(values, labels)
+        return Calibration("isotonic", tuple(model.X_thresholds_), tuple(model.y_thresholds_))
+    from scipy.optimize import minimize
+
+    yes, no = int(labels.sum()), int((~labels).sum())
+    target = np.where(labels, (yes + 1) / (yes + 2), 1 / (no + 2))
+    odds = _log_odds(values)
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        logit = np.exp(at[0]) * odds + at[1]
+        gap = _sigmoid(logit) - target
+        slope = float(np.sum(gap * odds) * np.exp(at[0]))
+        return float(np.sum(np.logaddexp(0, logit) - target * logit)), np.array([slope, gap.sum()])
+
+    found = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    return Calibration("platt", (float(np.exp(found[0])),), (float(found[1]),))
 
 
 def best_threshold(

@@ -15,7 +15,7 @@ from scipy import sparse
 from ombud.errors import PlanError
 from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector, Scores, whole
-from ombud.systems.detectors.heads import Head, fit_linear
+from ombud.systems.detectors.heads import Head, LinearHead, fit_linear
 from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 
@@ -95,6 +95,8 @@ class NgramDetector(Detector):
         Inverse of the L2 penalty.
     seed
         Of the solver.
+    balanced
+        Whether each class counts alike in training, however rare it is.
     """
 
     kind: ClassVar[str] = "ngrams"
@@ -105,6 +107,7 @@ class NgramDetector(Detector):
     min_texts: int = 2
     strength: float = 4.0
     seed: int = 0
+    balanced: bool = False
     hashes: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
     idf: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32), repr=False)
     weights: NDArray[np.float32] = field(
@@ -136,11 +139,39 @@ class NgramDetector(Detector):
         progress
             Called after each step.
         """
-        from ombud.systems.detectors._ngram_kernels import emit
-
         texts, classes = list(texts), np.asarray(ratings, dtype=np.int64)
         if len(texts) != len(classes) or not len(texts):
             raise PlanError(f"{len(texts)} texts and {len(classes)} ratings; expected as many")
+        features = self.learn_features(texts, progress=progress)
+        fitted = fit_linear(
+            features,
+            classes,
+            self.head,
+            strength=self.strength,
+            seed=self.seed,
+            balanced=self.balanced,
+        )
+        self.set_weights(fitted)
+        self.facts |= {
+            "training texts": len(texts),
+            "features": len(self.hashes),
+            "class counts": np.bincount(classes, minlength=self.head.classes).tolist(),
+            "training keys": content_keys(texts),
+        }
+        if progress is not None:
+            progress(2 * len(texts), 2 * len(texts), "fitted")
+        return self
+
+    def set_weights(self, fitted: LinearHead) -> None:
+        """Use weights that were fitted to the features."""
+        self.weights, self.intercept = fitted.weights, fitted.intercept
+
+    def learn_features(
+        self, texts: Sequence[str], *, progress: Progress | None = None
+    ) -> sparse.csr_matrix:
+        """Choose the n-grams by some texts and return their features."""
+        from ombud.systems.detectors._ngram_kernels import emit
+
         known, counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
         for part, block in _blocks(texts, self.words, self.low, self.high):
             found, _ = emit(*block.given, block.room)
@@ -157,24 +188,8 @@ class NgramDetector(Detector):
         self.hashes = known[keep]
         self.idf = (np.log((1 + len(texts)) / (1 + counts[keep])) + 1).astype(np.float32)
         self._table = None
-        fitted = fit_linear(
-            # In double precision, or the solver stops early.
-            self.features(texts).astype(np.float64),
-            classes,
-            self.head,
-            strength=self.strength,
-            seed=self.seed,
-        )
-        self.weights, self.intercept = fitted.weights, fitted.intercept
-        self.facts |= {
-            "training texts": len(texts),
-            "features": len(self.hashes),
-            "class counts": np.bincount(classes, minlength=self.head.classes).tolist(),
-            "training keys": content_keys(texts),
-        }
-        if progress is not None:
-            progress(2 * len(texts), 2 * len(texts), "fitted")
-        return self
+        # In double precision, or the solver stops early.
+        return self.features(texts).astype(np.float64)
 
     def _look_up(self) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         from ombud.systems.detectors._ngram_kernels import build_table
@@ -213,7 +228,7 @@ class NgramDetector(Detector):
         return whole(self.head, found)
 
     def _settings(self) -> dict[str, Any]:
-        names = ("words", "low", "high", "min_texts", "strength", "seed")
+        names = ("words", "low", "high", "min_texts", "strength", "seed", "balanced")
         return {name: getattr(self, name) for name in names}
 
     def _write(self, folder: Path) -> None:

@@ -111,7 +111,7 @@ def _scored(
     score, scores = detector.score(texts)
     flags = detector.flags(scores)
     long = scores.windows > 1
-    cut = scores.cut > detector.threshold
+    cut = detector.of_windows(scores, "cut") > detector.threshold
     risk = detector.head.predicted(scores.outputs)
     none = np.full(len(texts), np.nan)
     frame = pl.DataFrame(
@@ -123,8 +123,8 @@ def _scored(
             "delicate": flags,
             "risk": pl.Series(risk if risk is not None else [None] * len(texts), dtype=pl.Int64),
             "windows": scores.windows,
-            "score_cut": np.where(long, scores.cut, none),
-            "score_max": np.where(long, scores.highest, none),
+            "score_cut": np.where(long, detector.of_windows(scores, "cut"), none),
+            "score_max": np.where(long, detector.of_windows(scores, "max"), none),
             "score_mean": np.where(long, detector.of_windows(scores, "mean"), none),
         }
     ).with_columns(pl.col("score_cut", "score_max", "score_mean").fill_nan(None))

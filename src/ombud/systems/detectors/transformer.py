@@ -196,7 +196,9 @@ class TransformerDetector(Detector):
         return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
 
     def _settings(self) -> dict[str, Any]:
-        return {"recipe": asdict(self.recipe)}
+        cut = self.head.cut
+        mapping = {str(k): "delicate" if k >= cut else "not" for k in range(self.head.classes)}
+        return {"recipe": asdict(self.recipe), "optimizer": "AdamW", "classes": mapping}
 
     def _write(self, folder: Path) -> None:
         if self._model is None:
@@ -251,10 +253,13 @@ class _Training:
         done = self._resume()
         self.model.train()
         total = self.recipe.updates
+        losses: list[tuple[int, float]] = []
         for step in range(done, total):
             # Dropout depends on the step alone, so a resumed training equals one that went through.
             torch.manual_seed(self.recipe.seed * 1_000_003 + step)
-            self._step(step)
+            loss = self._step(step)
+            if step in (done, total - 1) or (step + 1) % self.recipe.save_every == 0:
+                losses.append((step + 1, loss))
             if (step + 1) % self.recipe.save_every == 0 and step + 1 < total:
                 self._save(step + 1)
             if progress is not None:
@@ -262,6 +267,7 @@ class _Training:
         self.model.eval()
         if done < total:
             self._save(total)
+            self.detector.facts["losses"] = losses
 
     def _order(self, step: int) -> NDArray[np.int64]:
         """Return the texts of a step; every epoch goes through all in an order of its own."""
@@ -276,10 +282,10 @@ class _Training:
             first, batch = first + len(part), batch - len(part)
         return np.concatenate(parts)
 
-    def _step(self, step: int) -> None:
+    def _step(self, step: int) -> float:
         import torch
 
-        chosen = self._order(step)
+        chosen, total = self._order(step), 0.0
         self.optimiser.zero_grad()
         for at in range(0, len(chosen), self.recipe.at_once):
             part = chosen[at : at + self.recipe.at_once]
@@ -287,7 +293,9 @@ class _Training:
             targets = self.targets[torch.as_tensor(part)]
             loss = _loss(self.detector.head, logits, targets) * (len(part) / len(chosen))
             loss.backward()
+            total += float(loss)
         self.optimiser.step()
+        return total
 
     def _save(self, step: int) -> None:
         from safetensors.torch import save_file

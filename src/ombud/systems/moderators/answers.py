@@ -19,7 +19,11 @@ _MOST_REASONS = 5
 _WHERE = "answers"
 _REFUSAL = re.compile(
     r"^(i'm sorry|i am sorry|sorry,|i apologi[sz]e|i (can't|cannot|can not|won't|will not)\b"
-    r"|i'm (not able|unable)|i am (not able|unable)|i do not feel|i don't feel)"
+    r"|i'm (not able|unable)|i am (not able|unable)|i do not feel|i don't feel"
+    r"|es tut mir leid|ich kann (das|diese|dabei|hier) |tut mir leid"
+    r"|(je suis )?désolée?\b|je ne peux pas|lo siento|no puedo |(mi )?spiace|non posso "
+    r"|(sinto muito|desculpe)\b|não posso |het spijt me|ik kan (dat|dit|hier) "
+    r"|извините|я не могу|抱歉|对不起|我无法|申し訳|죄송)"
 )
 
 
@@ -34,6 +38,8 @@ class Answer:
     # The model that answered, as the service reported it; empty when it does not say.
     version: str = ""
     reason: str = ""  # why there is no decision, in words
+    # Whether the service will never decide about this text, so that it is not sent again.
+    final: bool = False
 
 
 def without_surrogates(text: str) -> str:
@@ -57,6 +63,11 @@ def _plain(text: str) -> str:
 def error(reason: str) -> Answer:
     """Return an answer that says the service could not be asked or did not answer."""
     return Answer(Outcome.ERROR, reason=_plain(reason))
+
+
+def rejected(reason: str, version: str = "") -> Answer:
+    """Return an answer that says the service does not take this text: too long, or its language."""
+    return Answer(Outcome.ERROR, version=version, reason=_plain(reason), final=True)
 
 
 def unparseable(reason: str, version: str = "") -> Answer:

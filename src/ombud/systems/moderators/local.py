@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.data.decisions import Decisions, Outcome
+from ombud.data.decisions import Decisions, score_outcomes
+from ombud.data.exclusions import Exclusion
 from ombud.data.texts import Texts
 from ombud.systems.base import Moderator, Progress
 from ombud.systems.moderators.answers import without_surrogates
 
 CHUNK = 4096
+# What tokenizers without a limit state, and the marks that they put around a text.
+_NO_LIMIT, _MARKS = 10**9, 4
 
 
 class LocalModerator(Moderator):
@@ -51,16 +54,31 @@ def in_chunks(
     return np.concatenate(parts) if parts else np.empty(shape, dtype=np.float32)
 
 
+def cut_texts(name: str, tokenizer: Any, texts: Sequence[str], most: int) -> tuple[Exclusion, ...]:
+    """Return a notice of how many texts are longer than a model reads, in tokens.
+
+    No text has more tokens than bytes and marks, so that most are not split to be counted.
+    """
+    if tokenizer is None or not 0 < most < _NO_LIMIT:
+        return ()
+    long = [text for text in texts if len(text.encode()) + _MARKS > most]
+    sizes = [len(tokenizer(text, truncation=False)["input_ids"]) for text in long]
+    count = sum(size > most for size in sizes)
+    reason = (
+        f"note: {name} read only the first {most:,} tokens of {count:,} of {len(texts):,} texts"
+    )
+    return (Exclusion("answers", "texts", 0, reason, len(texts)),) if count else ()
+
+
 def scored(
     ids: NDArray[Any],
     scores: NDArray[np.float32],
-    threshold: float,
+    threshold: float | None,
     categories: Mapping[str, NDArray[np.float32]] | None = None,
     version: str = "",
 ) -> Decisions:
-    """Return decisions by threshold; a score that is not a number is an error."""
-    flags = (scores >= threshold).astype(np.int8)
-    outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), flags)
+    """Return decisions by threshold, or scores alone without one."""
+    outcomes = score_outcomes(scores, threshold)
     named = dict(categories or {})
     matrix = np.column_stack(list(named.values())).astype(np.float32) if named else None
     return Decisions(ids, outcomes, scores, tuple(named), matrix, version=version)

@@ -30,7 +30,7 @@ MODERATION_007: Mapping[str, tuple[float, float]] = {
 """Bounds of the threshold of each category in text-moderation-007 (the paper's Table 10).
 
 The highest score that was not flagged, and the lowest that was. They hold for that model only:
-derive them again for another with `thresholds_from_replies`.
+derive them again for another with ``ombud thresholds`` or `thresholds_from_replies`.
 """
 
 
@@ -47,7 +47,8 @@ class OpenAIModeration(Service):
     Parameters
     ----------
     model
-        The model to ask for; the model that answered is recorded.
+        The model to query, which has no default: at this release ``omni-moderation-2024-09-26``.
+        ``omni-moderation-latest`` may change. The model that answered is recorded.
     categories
         Which count; None for all, with the service's own overall flag.
     flag_by
@@ -58,24 +59,51 @@ class OpenAIModeration(Service):
 
     own_host: ClassVar[str] = "api.openai.com"
     known_categories: ClassVar[tuple[str, ...]] = (*MODERATION_007, "illicit", "illicit/violent")
+    current_models: ClassVar[tuple[str, ...]] = ("omni-moderation-2024-09-26",)
+    retired_models: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("text-moderation-latest", "text-moderation-stable", "text-moderation-007"), "2025-10-27"
+    )
+    # The limits of the lowest tier, where tokens bind rather than requests.
+    pace: ClassVar[Mapping[str, float]] = {"per_minute": 250.0, "tokens_per_minute": 10_000.0}
+    steady_categories: ClassVar[bool] = True
 
     base_url: str = "https://api.openai.com/v1"
     key_env: str = "OPENAI_API_KEY"
     price: Price = field(default_factory=lambda: Price(0.0))
-    model: str = "omni-moderation-latest"
+    model: str = ""
     categories: list[str] | None = None
     flag_by: Literal["service", "thresholds"] = "service"
     thresholds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        old = "earlier versions used omni-moderation-latest, which today is that model"
+        self.need_model(self.model, f" ({old})")
         for category, value in self.thresholds.items():
             share(value, f"the threshold of {category}", self.name)
         if self.flag_by == "thresholds" and not self.thresholds and self.model[:4] != "text":
             raise PlanError(
                 f"{self.name}: thresholds of {self.model} are not known to ombud; give them, or "
-                "derive them from replies with thresholds_from_replies"
+                "derive them from replies with ombud thresholds or thresholds_from_replies"
             )
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the model of the paper and the thresholds of its Table 10."""
+        return {
+            "model": "text-moderation-007",
+            "thresholds": {category: high for category, (_, high) in MODERATION_007.items()},
+        }
+
+    @property
+    def queried_model(self) -> str:
+        """The model that the plan names."""
+        return self.model
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """That the name of the model moves, where it does."""
+        moves = self.model.endswith("-latest")
+        return (f"{self.model} is a name that moves to new models",) if moves else ()
 
     @property
     def url(self) -> str:
@@ -89,16 +117,11 @@ class OpenAIModeration(Service):
 
     def body(self, texts: Sequence[str]) -> bytes:
         """Return the body of a question about one or more texts."""
-        content = texts[0] if len(texts) == 1 else list(texts)
-        return json.dumps({"model": self.model, "input": content}, ensure_ascii=False).encode()
+        return moderations_body(self.model, texts)
 
     def split(self, body: bytes, count: int) -> list[bytes]:
         """Return the reply to several texts as one reply a text."""
-        reply = json.loads(body)
-        results = reply.get("results") if isinstance(reply, dict) else None
-        if not isinstance(results, list) or len(results) != count:
-            raise ValueError(f"{count} results were expected")
-        return [json.dumps({**reply, "results": [result]}).encode() for result in results]
+        return split_results(body, count)
 
     def read(self, reply: Any) -> Answer:
         """Return what the JSON of a good reply means."""
@@ -122,6 +145,22 @@ class OpenAIModeration(Service):
         if not isinstance(flagged, bool):
             raise TypeError("'flagged' is neither true nor false")
         return Answer(Outcome(flagged), score, scores, model)
+
+
+def moderations_body(model: str, texts: Sequence[str]) -> bytes:
+    """Return the body of a question to an endpoint ``/moderations``."""
+    content = texts[0] if len(texts) == 1 else list(texts)
+    return json.dumps({"model": model, "input": content}, ensure_ascii=False).encode()
+
+
+def split_results(body: bytes, count: int) -> list[bytes]:
+    """Return a reply about several texts as one reply a text."""
+    reply = json.loads(body)
+    results = reply.get("results") if isinstance(reply, dict) else None
+    if not isinstance(results, list) or len(results) != count:
+        found = len(results) if isinstance(results, list) else "no"
+        raise ValueError(f"{count} results were expected, and there are {found}")
+    return [json.dumps({**reply, "results": [result]}).encode() for result in results]
 
 
 def thresholds_from_replies(

@@ -5,59 +5,65 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
-from ombud.data.decisions import Outcome
-from ombud.http.pace import RunSettings
+from ombud.errors import PlanError
+from ombud.http.keys import host_matches
 from ombud.http.store import hash_of
 from ombud.registry import moderator
-from ombud.systems.moderators.answers import Answer, highest_ratio
-from ombud.systems.moderators.service import Service, digest, number, share
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.service import ScoredService, digest, number
 from ombud.systems.quote import Price
 
 
 @moderator("perspective")
 @dataclass(kw_only=True)
-class Perspective(Service):
+class Perspective(ScoredService):
     """Perspective: the probability that readers find a comment toxic.
 
-    The service has announced its end for the end of 2026; its address can be changed, and
-    recorded decisions (`RecordedDecisions`) outlive it. The key travels in a header, not in the
-    address, where logs would keep it. One question a second is its default quota, and the
-    default here.
+    The service ends with 2026 and takes no new users. Its replies stay readable: from the cache,
+    and as recorded decisions (`RecordedDecisions`). Its address can be changed, but a compatible
+    server has another model behind it. The key travels in a header, not in the address, where
+    logs would keep it. One question a second is its default quota, and the default here.
 
     Parameters
     ----------
     attributes
         What to score, such as ``TOXICITY``, ``IDENTITY_ATTACK``; all that are named count.
-    threshold
-        Flag when an attribute's score reaches it.
-    thresholds
-        By attribute, where it differs. The score of a text is then the largest score divided by
-        its threshold: 1 is where flags begin.
     language
-        Of the texts; empty to let the service guess.
+        Of the texts; empty to let the service guess, which it often does wrongly for short ones.
     version
         Of the API.
     """
 
     own_host: ClassVar[str] = "commentanalyzer.googleapis.com"
+    former_threshold: ClassVar[float | None] = 0.7
+    pace: ClassVar[Mapping[str, float]] = {"per_second": 1.0}
 
     base_url: str = "https://commentanalyzer.googleapis.com"
     key_env: str = "PERSPECTIVE_API_KEY"
     price: Price = field(default_factory=lambda: Price(0.0))
-    run: RunSettings = field(default_factory=lambda: RunSettings(per_second=1.0))
     max_bytes: int = 20_480
     attributes: list[str] = field(default_factory=lambda: ["TOXICITY"])
-    threshold: float = 0.7
-    thresholds: dict[str, float] = field(default_factory=dict)
     language: str = "en"
     version: str = "v1alpha1"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share(self.threshold, "threshold", self.name)
-        for attribute, value in self.thresholds.items():
-            share(value, f"the threshold of {attribute}", self.name)
+        if strange := sorted(set(self.thresholds) - set(self.attributes)):
+            raise PlanError(
+                f"{self.name}: thresholds names {', '.join(strange)}; attributes does not"
+            )
+
+    def as_published(self) -> Mapping[str, Any]:
+        """Return the attribute and the version of the API of the paper."""
+        return {"attributes": ["TOXICITY"], "version": "v1alpha1"}
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """That the service ends."""
+        own = host_matches(urlsplit(self.base_url).hostname or "", self.own_host)
+        return ("Perspective ends with 2026: store its replies before that",) if own else ()
 
     @property
     def url(self) -> str:
@@ -98,9 +104,4 @@ class Perspective(Service):
         """Return what the JSON of a good reply means."""
         result = reply["attributeScores"]
         scores = {a: number(result[a]["summaryScore"]["value"]) for a in self.attributes}
-        if not self.thresholds:
-            score = max(scores.values())
-            return Answer(Outcome(score >= self.threshold), score, scores, self.version)
-        limits = {a: self.thresholds.get(a, self.threshold) for a in scores}
-        flagged = any(s >= limits[a] for a, s in scores.items())
-        return Answer(Outcome(flagged), highest_ratio(scores, scores, limits), scores, self.version)
+        return self.answer(scores, scores, self.version)

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -411,6 +412,23 @@ def test_an_old_or_damaged_cache_is_a_sentence(service, system, tmp_path):
     db.close()
     with pytest.raises(ResultError, match="not an answer cache"):
         system().recommend([1], 2)
+
+
+def test_a_damaged_reply_is_asked_again_and_counted(service, system, tmp_path):
+    users = list(range(8))
+    lists = system().recommend(users, 3)
+    with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
+        db.execute("UPDATE calls SET raw = replace(raw, '1', '2') WHERE rowid = 2")
+        db.commit()
+    before = len(service.questions)
+    again = system().recommend(users, 3)
+    assert again.items.tolist() == lists.items.tolist()
+    assert len(service.questions) == before + 1
+    (note,) = again.exclusions
+    assert (note.count, note.key) == (1, "cache/damaged")
+    assert "checksums did not match" in note.reason
+    assert system().recommend(users, 3).exclusions == ()
+    assert len(service.questions) == before + 1
 
 
 def test_an_address_with_a_key_in_it_is_refused():

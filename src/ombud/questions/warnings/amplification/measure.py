@@ -194,7 +194,7 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
         raise PlanError(
             f"the labels were given by a system with known error rates; only form='ratio-of-means' "
             f"can be corrected for them, not {asked.form!r}, because a single user's ratio is not. "
-            "Choose that form, or give the labels transport='calibration'"
+            "Choose that form"
         )
     lists = outputs.top(asked.k)
     n_items, users = len(labels.items), interactions.users.codes(outputs.users)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, DataError, PlanError
@@ -195,7 +196,7 @@ class HttpRecommender(Recommender):
             if backlog.uncertain and self.in_flight == "leave" and self.faults == "error":
                 first = next(payloads[key] for key in keys if key in backlog.uncertain)
                 raise self._failed(first, _UNCERTAIN)
-            questions = backlog.questions
+            questions, damaged = backlog.questions, store.damaged
             dispatcher = Dispatcher(service, store, self._settings(), questions, _MAX_BODY)
             dispatcher.run()
         calls = {**backlog.calls, **dispatcher.calls}
@@ -217,7 +218,13 @@ class HttpRecommender(Recommender):
         answers: list[Answer | None] = []
         for batch, result in zip(batches, results, strict=True):
             answers += [Answer(fault=result)] * len(batch) if isinstance(result, str) else result
-        return gather(self.name, users, answers, n, self.faults)
+        lists = gather(self.name, users, answers, n, self.faults)
+        if not damaged:
+            return lists
+        reason = "they were damaged on disk (their checksums did not match) and are not used"
+        where = f"cache of {self.name}"
+        notice = Exclusion(where, "cached replies", damaged, reason, key="cache/damaged")
+        return replace(lists, exclusions=(*lists.exclusions, notice))
 
     def quote_lists(self, users: Ids, n: int, part: int) -> CostQuote:
         """Return how many questions asking for some users' lists would take; asks nothing.
