@@ -347,7 +347,7 @@ def test_each_group_is_a_story_and_only_harm_counts() -> None:
     groups = (recall(-0.3, "topic=age"), recall(-0.2, "topic=politics"), recall(0.2, "topic=law"))
     made = verdict(*groups)
     assert (made.family.tested, made.family.harmful) == (3, 2)
-    assert "2 of 3 comparisons show a significant difference in the dir" in made.family.sentence
+    assert "2 of 3 comparisons show a significant decrease" in made.family.sentence
     assert [f.estimate.group for f in made.findings] == ["topic=age", "topic=politics"]
     assert not any(f.related for f in made.findings)
 
