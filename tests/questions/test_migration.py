@@ -201,7 +201,7 @@ def test_the_command_writes_a_report_a_plan_and_a_gate(tmp_path: Path) -> None:
     # Afterwards: the new moderator against itself as it was, and a gate that is open now.
     after = Plan.load(folder / "after.toml")
     threshold = result.tables["migration"]["threshold"][0]
-    assert after.systems["new"]["threshold"] == threshold
+    assert after.options["new_threshold"] == threshold
     assert len(Gate.load(folder / "gate.toml").expect) == 2
     cli = CliRunner()
     then = folder / "after.result"

@@ -76,6 +76,9 @@ class MigrationOptions(Options):
     share: float = Field(default=0.5, ge=0, lt=1)
     """The share of texts on which the threshold is chosen; it is tested on the others. With 0, it
     is chosen and tested on the same texts."""
+    new_threshold: float | None = None
+    """The score from which on the new moderator flags, whatever it decides itself; with ``match =
+    "none"``."""
     mode: TagMode = "whole-word"
     """How terms of identities are matched."""
     terms: str = ""
@@ -104,7 +107,13 @@ class MigrationPreset(Preset):
                 raise PlanError(f"preset 'migration': no system is called {name!r}")
         filled: dict[str, Any] = {}
         if not plan.analyses:
-            chosen = {"old": options.old, "new": options.new, "match": options.match}
+            chosen: dict[str, Any] = {
+                "old": options.old,
+                "new": options.new,
+                "match": options.match,
+            }
+            if options.new_threshold is not None:
+                chosen["new_threshold"] = options.new_threshold
             filled["analyses"] = ({"name": "migration-test", **chosen, "share": options.share},)
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = f"From {options.old} to {options.new}: who is flagged more or less?"
@@ -171,6 +180,21 @@ class MigrationTest(Migration):
 
     match: Match = MigrationOptions.field("match")
     share: float = MigrationOptions.field("share")
+    new_threshold: float | None = MigrationOptions.field("new_threshold")
+
+    @property
+    def chooses_thresholds(self) -> tuple[str, ...]:
+        """The new moderator, unless it decides as it is."""
+        return super().chooses_thresholds if self.new_threshold is None else (self.new,)
+
+    def threshold(self, old: Decisions, new: Decisions, truth: NDArray[np.int8]) -> float | None:
+        """Return the threshold that the plan states, or else the one that makes both flag alike."""
+        if self.new_threshold is None:
+            return super().threshold(old, new, truth)
+        if self.match != "none":
+            raise PlanError("migration-test: new_threshold needs match = 'none'")
+        self.need_scores(new, "new_threshold cannot decide")
+        return self.new_threshold
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the changes on texts that did not choose the threshold, and the tables."""
@@ -473,6 +497,8 @@ def _threshold(context: Shown) -> Text | None:
     tested = f"on {fact['texts']:,} texts"
     if fact["threshold"] is None:
         lead: Text = (new, " decides as its maker recommends. ")
+    elif fact["match"] == "none":
+        lead = (new, " flags from the score ", Strong(f"{fact['threshold']:.4g}"), " on. ")
     else:
         same = {"flag-rate": "texts", "false-positive-rate": "acceptable texts"}[fact["match"]]
         where = f"chosen on {fact['chosen_on']:,} texts" if fact["chosen_on"] else "chosen on them"
