@@ -590,20 +590,37 @@ def _levels(e: Estimate) -> tuple[float | None, float | None]:
     return e.details.get("after"), e.details.get("before")
 
 
-def _texts(e: Estimate, _: Shown) -> str:
-    return "acceptable texts" if "false-positive" in e.metric else "texts"
+def _words(context: Shown) -> Mapping[str, str]:
+    """Return what is compared: the acceptable texts, where there are labels."""
+    labeled = any("false-positive" in e.metric for e in context.find(_APART))
+    return {"texts": "acceptable texts" if labeled else "texts"}
+
+
+def _rates(e: Estimate, _: Shown) -> str:
+    """Return the four rates that a change relative to other texts is made of."""
+    try:
+        rates = [e.details[key] for key in ("after", "before", "others_after", "others_before")]
+    except KeyError:  # of a result that another release stored
+        return ""
+    a, b, c, d = (round(100 * rate, 1) for rate in rates)
+    # One more place where the difference of the printed rates would not be the one printed.
+    at = 1 if round((a - b) - (c - d), 1) == round(100 * (e.value or 0.0), 1) else 2
+    after, before, others_after, others_before = (f"{rate:.{at}%}" for rate in rates)
+    return (
+        f": {after}, where the old one flags {before}; of other texts, "
+        f"{others_after} and {others_before}"
+    )
 
 
 def _phrase() -> Phrase:
     return Phrase(
-        sentence="{system} flags {level} of {note} about {group}; the old moderator flags {other}. "
-        "Relative to the change of other texts:",
-        fallback="{system} flags {note} about {group} {more} often than the old moderator, "
-        "relative to other texts.",
+        sentence="{system} flags {texts} about {group} {more} often than the old moderator, "
+        "relative to other texts{note}.",
         summary="{system} flag{s} {objects}",
-        object="{fewer} {note} about {group}",
+        object="{fewer} {texts} about {group}",
         than=" than the old moderator, relative to other texts",
-        note=_texts,
+        note=_rates,
+        evidence=" relative to other texts",
         compared=("with the new moderator", "with the old"),
         levels=_levels,
         harm="both",
@@ -631,6 +648,7 @@ def migration() -> Question:
         asks="Who is flagged more or less when one moderator replaces another?",
         family={_APART: _phrase()},
         systems="moderator",
+        words=_words,
         yes="flag{s} texts about some groups or topics more or less often than the old moderator",
         possible="Texts about a group could still be flagged up to {bound} more or less often.",
         inspect="Read the texts that change sides, choose another threshold or "

@@ -232,8 +232,8 @@ class WorstSuppression(RatioMetric):
         if not groups and not reason:
             reason = "not enough data: no group has enough texts to be ranked"
             if (lost := _lost(drawn, sample, [0])) > MOST_LOST:
-                whole = "median score" if self.by == "scores" else "rate"
-                reason = f"the {whole} of all texts is 0 or undefined in {lost:.0%} of resamples"
+                what = "median score" if self.by == "scores" else "rate"
+                reason = f"the {what} of all texts is 0 or undefined in {lost:.0%} of resamples"
         code, reason = drawn.why_undefined(label, system) or (code, reason)
         n = int(drawn.replicates.n[sample, 0])
         if reason:
