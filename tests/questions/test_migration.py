@@ -185,7 +185,7 @@ def run(*arguments: str | Path) -> Any:
 def check_findings(folder: Path) -> None:
     """Each finding states both levels, those of other texts, and the difference of its numbers."""
     found = {e.group: e for e in Result.load(folder).estimates if e.key == APART}
-    words = " ".join(re.sub(r"<[^>]+>", "", (folder / "report.html").read_text()).split())
+    words = " ".join(re.sub(r"<[^>]+>", " ", (folder / "report.html").read_text()).split())
     sentences = re.findall(
         r"flags acceptable texts about (\w+) (more|less) often than the old moderator, relative to "
         r"other texts: ([\d.]+)%, where the old one flags ([\d.]+)%; of other texts, ([\d.]+)% and "

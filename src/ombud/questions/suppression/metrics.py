@@ -199,7 +199,8 @@ class WorstSuppression(RatioMetric):
     at least as often as it says. The value itself is not corrected: read the interval.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
-    - **Undefined**: when no group has enough texts.
+    - **Undefined**: when no group has enough texts, or when the median score of all texts is 0 in
+      more than one of a hundred resamples.
     - **Does not capture**: which group is truly the worst (the interval is about the size, not
       about the name), or groups that are too small to be ranked.
 
