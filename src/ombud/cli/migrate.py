@@ -21,8 +21,6 @@ from ombud.cli.console import (
 from ombud.errors import PlanError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ombud.audits import Plan, Result
 
 _MATCHES = {
@@ -185,6 +183,7 @@ def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
     """Write a plan that compares the new moderator with itself as it is now, and a gate."""
     from ombud.audits.plan import Plan as AnyPlan
     from ombud.files import read_parquet
+    from ombud.questions.migration import decided_at
 
     threshold = result.tables["migration"]["threshold"][0]
     assert result.folder is not None  # every command stores its result
@@ -193,7 +192,7 @@ def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
     if threshold is not None:
         # Not every moderator has a threshold of its own: the audit applies it to the scores.
         options["new_threshold"] = threshold
-        outputs = _decided(outputs, threshold)
+        outputs = decided_at(outputs, threshold)
     file = folder / "new-outputs.parquet"
     outputs.write_parquet(file)
     then = {"type": "recorded", "path": str(file.absolute())}
@@ -213,14 +212,3 @@ def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
         one: {"limit": limit, "where": where, "reason": reason} for one, limit in limits.items()
     }
     (folder / "gate.toml").write_text(tomli_w.dumps({"expect": gate}), encoding="utf-8")
-
-
-def _decided(outputs: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    """Return outputs whose scores decide, where there is an answer at all."""
-    import polars as pl
-
-    flagged = pl.when(pl.col("score") >= threshold).then(pl.lit("flagged"))
-    answered = pl.col("outcome").is_in(["allowed", "flagged", "scored"])
-    scored = answered & pl.col("score").is_not_null()
-    decided = flagged.otherwise(pl.lit("allowed"))
-    return outputs.with_columns(outcome=pl.when(scored).then(decided).otherwise(pl.col("outcome")))

@@ -453,6 +453,15 @@ def _beside(
     )
 
 
+def decided_at(outputs: pl.DataFrame, threshold: float) -> pl.DataFrame:
+    """Return outputs whose scores decide, where there is an answer at all."""
+    flagged = pl.when(pl.col("score") >= threshold).then(pl.lit("flagged"))
+    answered = pl.col("outcome").is_in(["allowed", "flagged", "scored"])
+    scored = answered & pl.col("score").is_not_null()
+    decided = flagged.otherwise(pl.lit("allowed"))
+    return outputs.with_columns(outcome=pl.when(scored).then(decided).otherwise(pl.col("outcome")))
+
+
 def _rows(decisions: Decisions, rows: NDArray[np.bool_]) -> Decisions:
     return Decisions(decisions.ids[rows], decisions.outcomes[rows], decisions.scores[rows])
 
