@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,31 @@ def run(*arguments: str | Path) -> Any:
     return CliRunner().invoke(app, ["migrate", *map(str, arguments)])
 
 
+def check_findings(folder: Path) -> None:
+    """Each finding states both levels, those of other texts, and the difference of its numbers."""
+    found = {e.group: e for e in Result.load(folder).estimates if e.key == APART}
+    words = " ".join(re.sub(r"<[^>]+>", " ", (folder / "report.html").read_text()).split())
+    sentences = re.findall(
+        r"flags acceptable texts about (\w+) (more|less) often than the old moderator, relative to "
+        r"other texts: ([\d.]+)%, where the old one flags ([\d.]+)%; of other texts, ([\d.]+)% and "
+        r"([\d.]+)%\. ([+\u2212])([\d.]+) percentage points relative to other texts \(95% CI",
+        words,
+    )
+    assert sentences
+    for group, more, *rates, sign, size in sentences:
+        after, before, others_after, others_before = map(float, rates)
+        difference = float(size) * (1 if sign == "+" else -1)
+        assert (more == "more") == (difference > 0)
+        assert (after - before) - (others_after - others_before) == pytest.approx(
+            difference, abs=0.06
+        )
+        e = found[group]
+        assert difference == pytest.approx(100 * (e.value or 0.0), abs=0.051)
+        assert (after, before) == pytest.approx(
+            (100 * e.details["after"], 100 * e.details["before"]), abs=0.051
+        )
+
+
 def test_the_command_writes_a_report_a_plan_and_a_gate(tmp_path: Path) -> None:
     write(tmp_path)
     folder = tmp_path / "moved"
@@ -191,6 +217,7 @@ def test_the_command_writes_a_report_a_plan_and_a_gate(tmp_path: Path) -> None:
         made.output.split()
     )
     assert "flags are not measured" not in made.output
+    check_findings(folder / "migration.result")
     result = Result.load(folder / "migration.result")
     assert {e.key for e in result.estimates} >= {WRONG, ALL_FLAGS}
     page = (folder / "migration.result" / "report.html").read_text()
@@ -201,7 +228,7 @@ def test_the_command_writes_a_report_a_plan_and_a_gate(tmp_path: Path) -> None:
     # Afterwards: the new moderator against itself as it was, and a gate that is open now.
     after = Plan.load(folder / "after.toml")
     threshold = result.tables["migration"]["threshold"][0]
-    assert after.systems["new"]["threshold"] == threshold
+    assert after.options["new_threshold"] == threshold
     assert len(Gate.load(folder / "gate.toml").expect) == 2
     cli = CliRunner()
     then = folder / "after.result"

@@ -104,13 +104,15 @@ def migrate(
     if names["old"] == names["new"]:
         names = {"old": f"old {names['old']}", "new": f"new {names['new']}"}
     content: dict[str, Any] = {"data": _data(texts), "systems": {}, "seed": seed}
-    for which, given, limit in (("old", old, old_threshold), ("new", new, new_threshold)):
+    for which, given, limit in (("old", old, old_threshold), ("new", new, None)):
         if given is not None:
             content["systems"][names[which]] = _system(given, systems, limit)
     if store is not None:
         _store(Plan.from_dict(content), names["old"], store, quiet)
         return
     options: dict[str, Any] = {**names, "match": _MATCHES[match], "share": share}
+    if new_threshold is not None:
+        options["new_threshold"] = new_threshold
     whole = Plan.from_dict({"preset": "migration", "options": options, **content})
     output.mkdir(parents=True, exist_ok=True)
     path = output / "plan.toml"
@@ -181,22 +183,23 @@ def _afterwards(plan: Plan, result: Result, name: str, folder: Path) -> None:
     """Write a plan that compares the new moderator with itself as it is now, and a gate."""
     from ombud.audits.plan import Plan as AnyPlan
     from ombud.files import read_parquet
+    from ombud.questions.migration import decided_at
 
     threshold = result.tables["migration"]["threshold"][0]
-    now = dict(plan.systems[name])
-    if threshold is not None:
-        now["threshold"] = threshold
     assert result.folder is not None  # every command stores its result
     outputs = read_parquet(result.folder / "outputs" / f"{name}.parquet")
+    options: dict[str, Any] = {"old": "at the migration", "new": name, "match": "none"}
+    if threshold is not None:
+        # Not every moderator has a threshold of its own: the audit applies it to the scores.
+        options["new_threshold"] = threshold
+        outputs = decided_at(outputs, threshold)
     file = folder / "new-outputs.parquet"
     outputs.write_parquet(file)
-    then: dict[str, Any] = {"type": "recorded", "path": str(file.absolute())}
-    if threshold is not None:
-        then |= {"threshold": threshold, "columns": {"id": "id", "score": "score"}}
+    then = {"type": "recorded", "path": str(file.absolute())}
     content = plan.model_dump(mode="json", exclude_none=True, exclude_defaults=True) | {
         "title": f"Does {name} decide as it did at the migration?",
-        "options": {"old": "at the migration", "new": name, "match": "none"},
-        "systems": {"at the migration": then, name: now},
+        "options": options,
+        "systems": {"at the migration": then, name: plan.systems[name]},
     }
     (folder / "after.toml").write_text(AnyPlan.from_dict(content).to_toml(), encoding="utf-8")
     where = 'metric == "change of the flag rate" and kind == "gap" and n >= 100'

@@ -76,6 +76,9 @@ class MigrationOptions(Options):
     share: float = Field(default=0.5, ge=0, lt=1)
     """The share of texts on which the threshold is chosen; it is tested on the others. With 0, it
     is chosen and tested on the same texts."""
+    new_threshold: float | None = None
+    """The score from which on the new moderator flags, whatever it decides itself; with ``match =
+    "none"``."""
     mode: TagMode = "whole-word"
     """How terms of identities are matched."""
     terms: str = ""
@@ -104,7 +107,13 @@ class MigrationPreset(Preset):
                 raise PlanError(f"preset 'migration': no system is called {name!r}")
         filled: dict[str, Any] = {}
         if not plan.analyses:
-            chosen = {"old": options.old, "new": options.new, "match": options.match}
+            chosen: dict[str, Any] = {
+                "old": options.old,
+                "new": options.new,
+                "match": options.match,
+            }
+            if options.new_threshold is not None:
+                chosen["new_threshold"] = options.new_threshold
             filled["analyses"] = ({"name": "migration-test", **chosen, "share": options.share},)
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = f"From {options.old} to {options.new}: who is flagged more or less?"
@@ -171,6 +180,21 @@ class MigrationTest(Migration):
 
     match: Match = MigrationOptions.field("match")
     share: float = MigrationOptions.field("share")
+    new_threshold: float | None = MigrationOptions.field("new_threshold")
+
+    @property
+    def chooses_thresholds(self) -> tuple[str, ...]:
+        """The new moderator, unless it decides as it is."""
+        return super().chooses_thresholds if self.new_threshold is None else (self.new,)
+
+    def threshold(self, old: Decisions, new: Decisions, truth: NDArray[np.int8]) -> float | None:
+        """Return the threshold that the plan states, or else the one that makes both flag alike."""
+        if self.new_threshold is None:
+            return super().threshold(old, new, truth)
+        if self.match != "none":
+            raise PlanError("migration-test: new_threshold needs match = 'none'")
+        self.need_scores(new, "new_threshold cannot decide")
+        return self.new_threshold
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the changes on texts that did not choose the threshold, and the tables."""
@@ -429,6 +453,15 @@ def _beside(
     )
 
 
+def decided_at(outputs: pl.DataFrame, threshold: float) -> pl.DataFrame:
+    """Return outputs whose scores decide, where there is an answer at all."""
+    flagged = pl.when(pl.col("score") >= threshold).then(pl.lit("flagged"))
+    answered = pl.col("outcome").is_in(["allowed", "flagged", "scored"])
+    scored = answered & pl.col("score").is_not_null()
+    decided = flagged.otherwise(pl.lit("allowed"))
+    return outputs.with_columns(outcome=pl.when(scored).then(decided).otherwise(pl.col("outcome")))
+
+
 def _rows(decisions: Decisions, rows: NDArray[np.bool_]) -> Decisions:
     return Decisions(decisions.ids[rows], decisions.outcomes[rows], decisions.scores[rows])
 
@@ -473,6 +506,8 @@ def _threshold(context: Shown) -> Text | None:
     tested = f"on {fact['texts']:,} texts"
     if fact["threshold"] is None:
         lead: Text = (new, " decides as its maker recommends. ")
+    elif fact["match"] == "none":
+        lead = (new, " flags from the score ", Strong(f"{fact['threshold']:.4g}"), " on. ")
     else:
         same = {"flag-rate": "texts", "false-positive-rate": "acceptable texts"}[fact["match"]]
         where = f"chosen on {fact['chosen_on']:,} texts" if fact["chosen_on"] else "chosen on them"
@@ -564,20 +599,37 @@ def _levels(e: Estimate) -> tuple[float | None, float | None]:
     return e.details.get("after"), e.details.get("before")
 
 
-def _texts(e: Estimate, _: Shown) -> str:
-    return "acceptable texts" if "false-positive" in e.metric else "texts"
+def _words(context: Shown) -> Mapping[str, str]:
+    """Return what is compared: the acceptable texts, where there are labels."""
+    labeled = any("false-positive" in e.metric for e in context.find(_APART))
+    return {"texts": "acceptable texts" if labeled else "texts"}
+
+
+def _rates(e: Estimate, _: Shown) -> str:
+    """Return the four rates that a change relative to other texts is made of."""
+    try:
+        rates = [e.details[key] for key in ("after", "before", "others_after", "others_before")]
+    except KeyError:  # of a result that another release stored
+        return ""
+    a, b, c, d = (round(100 * rate, 1) for rate in rates)
+    # One more place where the difference of the printed rates would not be the one printed.
+    at = 1 if round((a - b) - (c - d), 1) == round(100 * (e.value or 0.0), 1) else 2
+    after, before, others_after, others_before = (f"{rate:.{at}%}" for rate in rates)
+    return (
+        f": {after}, where the old one flags {before}; of other texts, "
+        f"{others_after} and {others_before}"
+    )
 
 
 def _phrase() -> Phrase:
     return Phrase(
-        sentence="{system} flags {level} of {note} about {group}; the old moderator flags {other}. "
-        "Relative to the change of other texts:",
-        fallback="{system} flags {note} about {group} {more} often than the old moderator, "
-        "relative to other texts.",
+        sentence="{system} flags {texts} about {group} {more} often than the old moderator, "
+        "relative to other texts{note}.",
         summary="{system} flag{s} {objects}",
-        object="{fewer} {note} about {group}",
+        object="{fewer} {texts} about {group}",
         than=" than the old moderator, relative to other texts",
-        note=_texts,
+        note=_rates,
+        evidence=" relative to other texts",
         compared=("with the new moderator", "with the old"),
         levels=_levels,
         harm="both",
@@ -605,6 +657,7 @@ def migration() -> Question:
         asks="Who is flagged more or less when one moderator replaces another?",
         family={_APART: _phrase()},
         systems="moderator",
+        words=_words,
         yes="flag{s} texts about some groups or topics more or less often than the old moderator",
         possible="Texts about a group could still be flagged up to {bound} more or less often.",
         inspect="Read the texts that change sides, choose another threshold or "

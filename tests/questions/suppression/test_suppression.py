@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import fisher_exact
+from scipy.stats import binom, fisher_exact
 
 from ombud import registry
 from ombud.data.dataset import Dataset
@@ -578,3 +580,54 @@ def test_each_set_is_measured_beside_all_of_them() -> None:
     )
     assert rows.labels == ("", "set=one", "set=two")
     assert np.nanmean(rows.columns["value"], axis=0).tolist() == [0.75, 0.5, 1.0]
+
+
+def scores_mostly_zero(seed: int, positive: float, n: int = 60) -> tuple[Dataset, Decisions]:
+    """Group a has scores above 0; group b has none, and no flag either."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(n)
+    words = np.array([f"text {i}" for i in ids], dtype=object)
+    texts = Texts(ids, words, np.zeros(n, dtype=np.int8))
+    members = np.zeros((n, 2), dtype=bool)
+    members[: round(positive * n), 0] = members[round(positive * n) :, 1] = True
+    scores = np.where(members[:, 0], 0.2 + rng.random(n), 0.0).astype(np.float32)
+    flags = (members[:, 0] & (rng.random(n) < 0.6)).astype(np.int8)
+    groups = Grouping(Vocabulary(ids), ("a", "b"), members, ("identity",) * 2)
+    return Dataset(texts=texts, text_groups=groups), Decisions(ids, flags, scores)
+
+
+def test_a_median_of_all_texts_that_resampling_makes_zero_is_said() -> None:
+    """By hand: 33 of 60 scores are above 0, so the median is; in about a fifth of resamples not."""
+    data, decisions = scores_mostly_zero(1, 0.55)
+    few = Settings(replicates=100, minimum=10, seed=2)
+    for metric in (WorstSuppression(by="scores"), WorstSuppression(by="scores", among="identity")):
+        rows = {"s": metric.measure(decisions, data)}
+        (found,) = estimate_metric(metric, rows, data.text_groups, few)
+        assert found.value is None and found.reason_code == "too-few-groups"
+        assert "the median score of all texts is 0 or undefined in" in found.reason
+        # By another route: the binomial chance that at most half of a resample is above 0.
+        share = float(found.reason.split(" in ")[1].split("%")[0]) / 100
+        assert share == pytest.approx(float(binom.cdf(29, 60, 33 / 60)), abs=0.15)
+    # With more scores above 0 the group is ranked.
+    data, decisions = scores_mostly_zero(1, 0.8)
+    rows = {"s": WorstSuppression(by="scores").measure(decisions, data)}
+    (found,) = estimate_metric(WorstSuppression(by="scores"), rows, data.text_groups, few)
+    assert found.value is not None and found.details["group"] == "a"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.floats(0.1, 0.95),
+    st.sampled_from(["flags", "scores"]),
+    st.sampled_from([WorstSuppression, PooledSuppression]),
+)
+def test_a_largest_or_pooled_ratio_has_a_value_or_a_reason(
+    seed: int, positive: float, by: Literal["flags", "scores"], kind: type[WorstSuppression]
+) -> None:
+    data, decisions = scores_mostly_zero(seed, positive)
+    metric = kind(by=by)
+    rows = {"s": metric.measure(decisions, data)}
+    how = Settings(replicates=100, minimum=10, seed=seed)
+    for found in estimate_metric(metric, rows, data.text_groups, how):
+        assert (found.value is None) == bool(found.reason)

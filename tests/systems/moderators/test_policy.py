@@ -378,3 +378,39 @@ def test_stored_replies_are_read_after_a_service_has_ended(stub_with: Any, tmp_p
     assert np.array_equal(first.scores, again.scores)
     assert again.outcomes.tolist() == [F, A]
     service.__enter__()  # the fixture ends it once more
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_with_a_threshold_the_score_decides(likely: float, threshold: float) -> None:
+    """By hand: a model that is 30% sure says no, and is flagged at 0.3 and not at 0.31."""
+    for p, at in ((likely, threshold), (0.3, 0.29), (0.3, 0.31), (0.3, 0.7)):
+        word = "yes" if p >= 0.5 else "no"
+        body = reply(word)
+        token = {"token": word, "logprob": math.log(max(p, 1 - p))}
+        pairs = [{"token": w, "logprob": math.log(q)} for w, q in (("yes", p), ("no", 1 - p))]
+        body["choices"][0]["logprobs"] = {"content": [{**token, "top_logprobs": pairs}]}
+        answer = read(policy("shieldgemma", policy="p", threshold=at), body)
+        assert answer.outcome is (F if answer.score >= at else A)
+        assert answer.score == pytest.approx(p)
+        plain = read(policy("shieldgemma", policy="p"), body)
+        assert plain.outcome is (F if word == "yes" else A), "without one, the verdict decides"
+        assert plain.score == answer.score
+
+
+def test_a_threshold_without_a_score_is_no_decision() -> None:
+    answer = read(policy("llama-guard", threshold=0.5), reply("unsafe\nS1"))
+    assert answer.outcome is U and "no log probabilities" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"threshold": 0.5, "logprobs": 0}, "threshold needs scores"),
+        ({"threshold": 0.0}, "above 0 and at most 1"),
+        ({"threshold": 1.5}, "above 0 and at most 1"),
+        ({"threshold": 0.5, "categories": ["S1"]}, "set threshold or categories"),
+    ],
+)
+def test_a_threshold_that_cannot_decide_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        policy("llama-guard", **options)

@@ -232,9 +232,9 @@ class Migration(Options, Analysis):
         texts: Texts = context.data.need("texts", "migration")
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
         for name, one in ((self.old, old), (self.new, new)):
-            if one.lacks_decisions and (name == self.old or self.match == "none"):
+            if one.lacks_decisions and name not in self.chooses_thresholds:
                 raise PlanError(f"migration: {name}: {NO_DECISIONS}")
-        return _decided_by_both(old, new, texts, self.match != "none")
+        return _decided_by_both(old, new, texts, bool(self.chooses_thresholds))
 
     def changes(
         self, old: Decisions, new: Decisions, data: Dataset, settings: Settings
@@ -267,14 +267,17 @@ class Migration(Options, Analysis):
             raise PlanError(
                 "migration: no text is known not to deserve a flag; match = 'flag-rate' needs none"
             )
-        if np.isnan(new.scores).any():
-            count = int(np.count_nonzero(np.isnan(new.scores)))
-            raise PlanError(
-                f"migration: {self.new} gives no score for {count:,} of {len(new):,} texts, so its "
-                "threshold cannot be matched; match = 'none' compares its own flags"
-            )
+        self.need_scores(
+            new, "its threshold cannot be matched; match = 'none' compares its own flags"
+        )
         flagged = int(np.count_nonzero((old.outcomes == Outcome.FLAGGED) & counted))
         return matched_threshold(new.scores[counted], flagged)[0]
+
+    def need_scores(self, new: Decisions, so: str) -> None:
+        """Refuse a threshold on decisions that lack scores."""
+        if count := int(np.count_nonzero(np.isnan(new.scores))):
+            some = f"{count:,} of {len(new):,} texts"
+            raise PlanError(f"migration: {self.new} gives no score for {some}, so {so}")
 
     def rates(
         self, old: Decisions, new: Decisions, truth: NDArray[np.int8]

@@ -174,11 +174,16 @@ def comparable_groups(drawn: MetricEstimator, metric: RatioMetric, sample: int) 
             continue
         if metric.by == "flags" and events_of(drawn, sample, 1 + g) < metric.events:
             continue
-        # Flags that all stand in a cluster or two vanish from many replicates.
-        lost = np.mean(~(drawn.replicates.draws[:, sample, 1 + g] > 0))
-        if lost <= MOST_LOST:
+        # Flags that all stand in a cluster or two vanish from many replicates, and so does the
+        # median of scores that are mostly 0: that of the group, or that of all texts.
+        if _lost(drawn, sample, [0, 1 + g]) <= MOST_LOST:
             result.append(g)
     return result
+
+
+def _lost(drawn: MetricEstimator, sample: int, columns: list[int]) -> float:
+    """Return the share of replicates in which one of some columns is zero or undefined."""
+    return float(np.mean(~(drawn.replicates.draws[:, sample, columns] > 0).all(axis=1)))
 
 
 @metric("worst-suppression")
@@ -194,7 +199,8 @@ class WorstSuppression(RatioMetric):
     at least as often as it says. The value itself is not corrected: read the interval.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
-    - **Undefined**: when no group has enough texts.
+    - **Undefined**: when no group has enough texts, or when the median score of all texts is 0 in
+      more than one of a hundred resamples.
     - **Does not capture**: which group is truly the worst (the interval is about the size, not
       about the name), or groups that are too small to be ranked.
 
@@ -224,8 +230,11 @@ class WorstSuppression(RatioMetric):
         groups = comparable_groups(drawn, self, sample)
         reason = self.policy.whole_is_too_rare(drawn, sample)
         code: ReasonCode = "too-few-events" if groups else "too-few-groups"
-        if not groups:
-            reason = reason or "not enough data: no group has enough texts to be ranked"
+        if not groups and not reason:
+            reason = "not enough data: no group has enough texts to be ranked"
+            if (lost := _lost(drawn, sample, [0])) > MOST_LOST:
+                what = "median score" if self.by == "scores" else "rate"
+                reason = f"the {what} of all texts is 0 or undefined in {lost:.0%} of resamples"
         code, reason = drawn.why_undefined(label, system) or (code, reason)
         n = int(drawn.replicates.n[sample, 0])
         if reason:

@@ -22,7 +22,7 @@ from ombud.systems.moderators.forms import (
     verdict_masses,
     without_reasoning,
 )
-from ombud.systems.moderators.service import ChatService, digest
+from ombud.systems.moderators.service import ChatService, digest, share
 
 FLAG_MASS, ALLOW_MASS = "probability of flag words", "probability of allow words"
 """The score categories that hold both parts of a score from log probabilities."""
@@ -83,6 +83,9 @@ class PolicyModerator(ChatService):
         How many alternatives of each token are requested, for scores; 0 for none.
     max_tokens
         The longest answer, in tokens; 0 sends no limit, as models that reason need.
+    threshold
+        Flag when the score reaches it, whatever the verdict; an answer without a score is then
+        *unparseable*. None for the verdict.
     """
 
     base_url: str = "http://127.0.0.1:8000/v1"
@@ -100,6 +103,7 @@ class PolicyModerator(ChatService):
     verdict_key: str = ""
     logprobs: int = 20
     max_tokens: int = 0
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,6 +115,13 @@ class PolicyModerator(ChatService):
             )
         if not 0 <= self.logprobs <= 20:
             raise PlanError(f"{self.name}: logprobs is {self.logprobs}; it must be from 0 to 20")
+        if self.threshold is not None:
+            share(self.threshold, "threshold", self.name)
+            if not self.logprobs:
+                raise PlanError(f"{self.name}: threshold needs scores; set logprobs, such as 20")
+            if self.categories is not None:
+                fault = "the score is of all categories together; set threshold or categories"
+                raise PlanError(f"{self.name}: {fault}")
         # No fields: a saved result holds what the plan sets.
         self._policy = self._read_policy()
         self._place_policy()
@@ -254,6 +265,13 @@ class PolicyModerator(ChatService):
         score = yes / (yes + no) if yes + no > 0 else math.nan
         if not math.isnan(score):
             named |= {FLAG_MASS: yes, ALLOW_MASS: no}
+        if self.threshold is not None:
+            if math.isnan(score):
+                reason = (
+                    "the reply has no log probabilities of the verdict, and threshold needs them"
+                )
+                return unparseable(reason, model)
+            flagged = score >= self.threshold
         return Answer(Outcome(flagged), score, named, model)
 
     def _masses(self, verdict: Verdict, content: str, logprobs: Any) -> tuple[float, float]:
