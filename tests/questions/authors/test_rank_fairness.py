@@ -104,7 +104,7 @@ def peer() -> Any:
 
 @given(own=st.permutations(list("abcefghij")), k=st.integers(1, 9))
 def test_exposures_are_those_of_fairranktune(peer: Any, own: list[str], k: int) -> None:
-    """`EXP` has the same exposure of a position, 1 / log2(rank + 1), as a mean over a group's items.
+    """`EXP` gives a position the same exposure, 1 / log2(rank + 1); it is a mean over a group.
 
     Here both groups have four items, and `j` is of unknown identity. Its variance and its mean
     deviation are then, but for a factor, the loss of expected exposure and what rank fairness lacks
