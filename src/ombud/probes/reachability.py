@@ -26,6 +26,7 @@ from ombud.probes.outcomes import (
 )
 from ombud.probes.recipe import Bracket, Functional, Outcome, Policy, Recipe
 from ombud.probes.search import Found, Objective, beam, exhaustive, number_of_treatments, treatments
+from ombud.probes.training import ModelTrainer
 from ombud.registry import probe
 from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.model import Model
@@ -208,7 +209,7 @@ class _Search:
             self.outcome = UpdatedOutcome(self.box, model, space.history, asked.k, **options)
         elif asked.policy == "retrained":
             data: Interactions = model.interactions
-            seeded = hasattr(model, "seed")
+            seeded = ModelTrainer(model).seeded
             options["baselines"] = {} if baselines is None else baselines
 
             def trained(seeds: tuple[int, ...]) -> RetrainedOutcome:

@@ -86,7 +86,7 @@ def verdicts_of(result: Result) -> tuple[Verdict, ...]:
 
 def questions_of(context: Context) -> Sequence[Question]:
     """Return the questions that have a verdict; without any, what comparisons say in general."""
-    found = [question for question in questions(context) if question.members(context)]
+    found = [q for q in questions(context) if q.members(context) or q.lead(context)]
     if found:
         return found
     general = general_question(context)
@@ -155,6 +155,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     case = replace(case, findings=findings)
     audited = [s for s in systems if not s.reference]
     answer, rule = _answer(audited, case)
+    lead = question.lead(context)
     title, preset = context.result.plan.title, context.result.plan.preset
     further = bool(preset) and question.name.startswith(f"{preset}-")
     return Verdict(
@@ -163,7 +164,8 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         question=question.asks if further or title in {"", "Audit"} else title,
         answer=answer,
         rule=rule,
-        headline=(*question.lead(context), *_headline(answer, rule, audited, case)),
+        # Levels alone, with nothing to compare, are stated and not judged.
+        headline=(*lead, *(_headline(answer, rule, audited, case) if every or not lead else ())),
         systems=systems,
         findings=findings,
         early=early,

@@ -28,6 +28,7 @@ from ombud.probes.recipe import Policy
 from ombud.probes.sampling import StratifiedSample
 from ombud.probes.stability_estimates import rank_correlation
 from ombud.probes.summaries import ReachTable, reach_summary
+from ombud.probes.training import ModelTrainer
 from ombud.questions.counterfactual.checkpoint import (
     WHERE,
     Checkpoint,
@@ -145,7 +146,8 @@ class _Retrained:
     @property
     def seeds(self) -> int:
         """How many trainings a probability is the mean of."""
-        return len(self.probe.seeds) if hasattr(self.model, "seed") and self.closed is None else 1
+        seeded = ModelTrainer(self.model).seeded and self.closed is None
+        return len(self.probe.seeds) if seeded else 1
 
     def of_user(self, row: int, targets: np.ndarray) -> list[dict[str, Any]]:
         """Return what one user can reach of all targets, rated ones too, as plain values."""
