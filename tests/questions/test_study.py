@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from ombud.audits import Result
 from ombud.audits.plan import Plan, load_study
 from ombud.cli import app
-from ombud.errors import PlanError
+from ombud.errors import PlanError, ResultError
 from ombud.link import LinkOptions, build_links
 from ombud.link.readers.base import ReaderOptions
 from ombud.report import charts
@@ -348,6 +348,8 @@ def test_run_makes_a_study_and_resumes_it(tmp_path: Path) -> None:
     assert (folder / "report.html").read_text() == page
     made = CliRunner().invoke(app, ["report", str(folder), "--to", str(tmp_path / "all.tex")])
     assert made.exit_code == 0 and "Precision" in (tmp_path / "all.tex").read_text()
+    with pytest.raises(ResultError, match="is the folder of a study; .* such as .*One"):
+        Result.load(folder)
     (folder / "Two" / "provenance.json").unlink()
     unfinished = CliRunner().invoke(app, ["report", str(folder)])
     assert unfinished.exit_code != 0 and "is not a finished result" in unfinished.output
