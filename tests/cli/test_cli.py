@@ -122,7 +122,7 @@ def test_watch_is_a_gate(folder: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         ombud("rescore", folder / "result", "--folder", tmp_path / "series" / name)
     text = ombud("watch", tmp_path / "series", code=0)
-    assert "nothing changed beyond chance" in text
+    assert "b: no change found" in text
     assert (tmp_path / "series" / "watch.html").read_text().startswith("<!DOCTYPE html>")
     found = json.loads(ombud("watch", tmp_path / "series", "--json", code=0))
     assert found["failed"] is False

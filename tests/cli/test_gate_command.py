@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -33,14 +34,18 @@ def one(label: str, value: float | None = 0.2) -> Estimate:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return finished(tmp_path, "")
+
+
+def finished(tmp_path: Path, plan: str) -> Path:
     result = Result(
-        plan=Plan(),
+        plan=Plan.from_dict(tomllib.loads(plan)),
         estimates=(one("a"), one("b", None), one(HOSTILE), one("c", None)),
         metrics=(MetricInfo({"name": "gap"}, "gap"),),
         exclusions=(Exclusion("labels", "rows", 1, f"odd: {HOSTILE}"),),
         provenance={"schema_version": 1},
     )
-    RunFolder(tmp_path / "result", {}, "").finish(result)
+    RunFolder(tmp_path / "result", {}, plan).finish(result)
     return tmp_path / "result"
 
 
@@ -132,9 +137,8 @@ reason = "hoped for"
 
 
 @pytest.fixture
-def expecting(folder: Path) -> Path:
-    (folder / "plan.toml").write_text(EXPECT)
-    return folder
+def expecting(tmp_path: Path) -> Path:
+    return finished(tmp_path, EXPECT)
 
 
 def test_without_a_condition_the_plan_is_judged(expecting: Path, tmp_path: Path) -> None:
@@ -205,20 +209,38 @@ def test_the_report_shows_what_was_judged(expecting: Path, tmp_path: Path) -> No
 def test_a_condition_on_the_verdict(expecting: Path, tmp_path: Path) -> None:
     """A verdict closes the gate by its answer; *cannot tell* is undecided."""
     path = expecting / "verdict.json"
+    check = ("check", expecting, "--allow-edited")
     stored = json.loads(path.read_text())
     try:
         for answer, code in (("yes", 1), ("no clear evidence", 0), ("cannot tell", 0)):
             stored["verdicts"] = [{"answer": answer, "headline": ""}]
             path.write_text(json.dumps(stored))
-            text = ombud("check", expecting, "--fail-if", 'verdict == "yes"', code=code)
+            text = ombud(
+                "check", expecting, "--allow-edited", "--fail-if", 'verdict == "yes"', code=code
+            )
             assert f"Verdict: {answer}" in text
-        ombud("check", expecting, "--fail-if", 'verdict == "yes"', "--fail-if-undecided", code=1)
-        ombud("check", expecting, "--fail-if", 'verdict == "cannot tell"', code=1)
-        ombud("check", expecting, "--fail-if", 'verdict == "maybe"', code=2)
-        ombud("check", expecting, "--fail-if", 'verdict == "yes" and low > 0', code=2)
+        ombud(
+            "check",
+            expecting,
+            "--allow-edited",
+            "--fail-if",
+            'verdict == "yes"',
+            "--fail-if-undecided",
+            code=1,
+        )
+        ombud(*check, "--fail-if", 'verdict == "cannot tell"', code=1)
+        ombud(*check, "--fail-if", 'verdict == "maybe"', code=2)
+        ombud(
+            "check",
+            expecting,
+            "--allow-edited",
+            "--fail-if",
+            'verdict == "yes" and low > 0',
+            code=2,
+        )
         gate = tmp_path / "gate.toml"
         gate.write_text('[expect."no harm"]\nlimit = \'verdict != "yes"\'\nreason = "agreed"\n')
-        text = ombud("check", expecting, "--gate", gate, code=0)
+        text = ombud(*check, "--gate", gate, code=0)
         assert "undecided: no harm (the verdict is cannot tell)" in text
     finally:
         path.write_text(json.dumps(stored))

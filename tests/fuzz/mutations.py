@@ -54,7 +54,7 @@ ENDINGS = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet", ".arrow", ".cs
 ENDINGS += (".csv.xz", ".csv.bz2", ".csv.zst", ".trec", ".inter")
 SERVICES: tuple[Any, ...] = (
     HttpModerator(base_url="https://a.org", score_path="s", threshold=0.5, categories_path="c"),
-    OpenAIModeration(),
+    OpenAIModeration(model="omni-moderation-2024-09-26"),
     Perspective(),
 )
 ESTIMATES = (

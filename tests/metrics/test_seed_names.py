@@ -51,6 +51,7 @@ FROZEN: list[tuple[str, dict[str, Any], str]] = [
     ("pooled-suppression", {}, "pooled suppression"),
     ("precision", {}, "precision@10"),
     ("precision", {"k": 7}, "precision@7"),
+    ("rank-fairness", {}, "rank fairness@50, by exposure, target: platform"),
     ("recall", {}, "recall@10"),
     ("recall", {"k": 7}, "recall@7"),
     ("request-leak", {"path": "requests.csv"}, "request leak@100"),

@@ -363,7 +363,7 @@ def test_preset_counterfactual(tmp_path: Path) -> None:
         "data": {"interactions": "plays.csv", "duplicates": "last"},
         "systems": {"EASE": {"type": "ease", "regularization": ridge}},
         "options": {"parts": ["reach"], "k": k, "users": 500, "targets": 500, "budget": 1,
-                    "people": 0, "retrained": 0},
+                    "people": 0, "retrained": 0, "frozen": True},
         "statistics": {"replicates": 100},
     }  # fmt: skip
     result = run(tmp_path, plan)

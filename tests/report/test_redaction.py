@@ -100,7 +100,7 @@ def flagged(tmp_path_factory: pytest.TempPathFactory) -> Result:
         "preset": "suppression",
         "data": {"texts": str(folder / "texts.csv")},
         "systems": {"now": {"type": "recorded", "path": str(folder / "now.csv")}},
-        "options": {"scores": False},
+        "options": {"scores": False, "terms": "terms-identity@1"},
         "statistics": {"replicates": 100},
     }
     Audit.from_plan(Plan.from_dict(plan)).run(folder / "run")

@@ -10,7 +10,6 @@ import typer
 
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.errors import PlanError, require
-from ombud.files import read_utf8
 
 if TYPE_CHECKING:
     from ombud.app.project import Project
@@ -167,6 +166,7 @@ def new(
 
     from ombud.app.project import Project
     from ombud.app.settings import ProjectSettings, Support, Topic
+    from ombud.files import read_utf8
     from ombud.taxonomy import load_taxonomy
     from ombud.taxonomy.model import read_taxonomy
 

@@ -21,10 +21,7 @@ class CommandLine(NamedTuple):
 
 
 COMMANDS = {
-    "demo": CommandLine(
-        "demo:demo",
-        "Audit a simulated platform on four questions: warnings, suppression, authors, delicate.",
-    ),
+    "demo": CommandLine("demo:demo", "Audit a simulated platform on five questions."),
     "size": CommandLine(
         "size:size",
         "Say how many users or texts a plan needs for a wanted precision, by simulation.",
@@ -60,8 +57,7 @@ COMMANDS = {
         "threshold.",
     ),
     "watch": CommandLine(
-        "watch:watch",
-        "Follow a series of results, and exit with 1 if the last one changed beyond chance.",
+        "watch:watch", "Follow a series of results, and exit with 1 while an alarm stands."
     ),
     "check": CommandLine(
         "check:check", "Exit with 1 if a limit is broken: a gate for continuous integration."
@@ -107,7 +103,8 @@ COMMANDS = {
         "Find the flagging threshold of each category in stored replies of OpenAI's moderation.",
     ),
     "text": CommandLine(
-        "text:app", "Find delicate texts in a corpus, score texts, and label items by their texts."
+        "text:app",
+        "Find delicate texts in a corpus, train detectors, score texts, and label items by them.",
     ),
 }
 

@@ -37,7 +37,7 @@ _OF_TEXTS = {
     },
 }  # fmt: skip
 """What is about texts and moderators; the rest is about interactions and recommenders."""
-_WITH_ITEMS = {"list-balance", "balance-gap", "authors"}
+_WITH_ITEMS = {"list-balance", "balance-gap", "rank-fairness", "authors"}
 _HELD_OUT = {"f1", "hit-rate", "mrr", "ndcg", "precision", "recall"}
 _OF_RATINGS = {"mae", "rmse"}
 """Metrics that need held-out interactions, and of those the ones that need predicted ratings."""

@@ -224,7 +224,7 @@ class LinkOptions:
     published: bool = False
 
 
-_WHOLE_FOLDERS = frozenset({"author-lists", "bookcrossing", "goodreads", "goodbooks", "bookdata"})
+_WHOLE_FOLDERS = frozenset({"author-lists", "bookcrossing", "goodbooks", "goodreads", "bookdata"})
 """Formats of several files, whose reader takes the folder; of others a folder is all its files."""
 
 

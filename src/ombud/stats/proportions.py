@@ -230,7 +230,7 @@ def clustered_proportion(
     --------
     >>> found = clustered_proportion([4, 0, 0, 0, 0], [4, 4, 4, 4, 4], metric="fails")
     >>> round(found.value, 2), [round(end, 3) for end in found.interval]
-    (0.2, [0.003, 0.758])
+    (0.2, [0.0, 0.901])
     """
     counts, n_c = np.asarray(events, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     counts, n_c = counts[n_c > 0], n_c[n_c > 0]

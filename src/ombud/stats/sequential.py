@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri, stdtr
-from scipy.stats import hypergeom
 
 from ombud.stats.statistics import Floats
 
@@ -307,6 +306,8 @@ def count_residuals(events: Floats, n: Floats) -> Residuals:
     """
     before, seen = _before(n), _before(events)
     units, found = before + n, seen + events
+    from scipy.stats import hypergeom
+
     telling = (before > 0) & (n > 0) & (found > 0) & (found < units)
     error = np.full(len(n), np.nan)
     z = np.full(len(n), np.nan)

@@ -109,7 +109,7 @@ def tag_quality(
     Examples
     --------
     >>> from ombud.text import tag_identities
-    >>> tags = tag_identities(["my sister", "a sister ship", "her", "the sea"])
+    >>> tags = tag_identities(["my sister", "women first", "her", "the sea"])
     >>> quality = tag_quality(tags, {"women": [True, False, True, None]})[0]
     >>> quality.true_positive, quality.false_positive, quality.unlabelled
     (2, 1, 1)

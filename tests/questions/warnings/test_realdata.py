@@ -76,5 +76,5 @@ def test_movielens_with_keywords(realdata: Path) -> None:
     charts = [b for x in Report(result).sections for b in x.blocks if isinstance(b, Chart)]
     assert [chart.name for chart in charts] == [
         "warnings-tradeoff", "warnings-spread", "warnings-popularity", "warnings-preference",
-        "warnings-activity",
+        "warnings-users", "warnings-activity",
     ]  # fmt: skip

@@ -227,8 +227,8 @@ class Calibration:
 
     Examples
     --------
-    >>> Calibration("isotonic", (0.2, 0.6), (0.1, 0.9)).apply(np.array([0.0, 0.4, 1.0])).tolist()
-    [0.1, 0.5, 0.9]
+    >>> Calibration("isotonic", (0.2, 0.6), (0.1, 0.9)).apply(np.array([0.0, 0.4, 1.0])).round(9)
+    array([0.1, 0.5, 0.9])
     """
 
     kind: Literal["platt", "isotonic"]
