@@ -48,12 +48,36 @@ def test_a_folder_and_a_pattern_stand_for_their_files(tmp_path: Path) -> None:
         dump(parts, f"ol.{n}.txt", edition)
     (parts / ".DS_Store").write_text("no record")
     sizes = []
-    for number, path in enumerate((parts, parts / "ol.*.txt", parts / "ol.0.txt")):
+    for number, path in enumerate(
+        (parts, parts / "ol.*.txt", parts / "ol.0.txt", tmp_path / "p*" / "ol.?.txt")
+    ):
         folder = build_links([("openlibrary", path)], tmp_path / f"linked{number}")
         sizes.append(LinkFolder(folder).tables.scan("books").collect().height)
-    assert sizes == [3, 3, 1]
+    assert sizes == [3, 3, 1, 3]
     with pytest.raises(DataError, match="there is no file or folder"):
         build_links([("openlibrary", parts / "*.mrc")], tmp_path / "none")
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    parts.rename(outer / "parts")
+    with pytest.raises(DataError, match="no file in the folder .*outer; of folders in it"):
+        build_links([("openlibrary", outer)], tmp_path / "none")
+    with pytest.raises(DataError, match="there is no file or folder"):
+        build_links([("openlibrary", outer / "*")], tmp_path / "none")
+
+
+def test_a_folder_of_goodreads_is_read_as_one(tmp_path: Path) -> None:
+    """Its files belong together; other files in it are no fault, files of one kind are counted."""
+    book = {"book_id": "1", "isbn13": "9780804429573", "authors": []}
+    (tmp_path / "goodreads_books_poetry.json").write_text(json.dumps(book))
+    (tmp_path / "goodreads_books_young.json").write_text(json.dumps(book | {"book_id": "2"}))
+    (tmp_path / "README.txt").write_text("Books, by genre.")
+    folder = LinkFolder(build_links([("goodreads", tmp_path)], tmp_path / "linked"))
+    assert folder.tables.scan("books").collect().height == 1
+    reason = "not read beside goodreads_books_poetry.json; a pattern reads all files"
+    known = json.loads((tmp_path / "linked" / "link.json").read_text())["problems"]
+    assert [p["source"] for p in known if p["reason"] == reason] == ["goodreads_books_young.json"]
+    both = build_links([("goodreads", tmp_path / "goodreads_books*")], tmp_path / "both")
+    assert LinkFolder(both).tables.scan("books").collect().height == 2
 
 
 # The columns of the published schemas (PIReTship/bookdata-tools, goodreads/full/*.json and

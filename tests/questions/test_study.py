@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from ombud.audits import Result
 from ombud.audits.plan import Plan, load_study
 from ombud.cli import app
-from ombud.errors import PlanError
+from ombud.errors import PlanError, ResultError
 from ombud.link import LinkOptions, build_links
 from ombud.link.readers.base import ReaderOptions
 from ombud.report import charts
@@ -133,6 +133,25 @@ def test_table_2_of_warnings_has_a_row_for_each_algorithm_of_each_set(warnings: 
     # F1 is that of both means, as printed in the paper.
     precision, recall, f1 = (cell.value for cell in found.rows[2][2:5])
     assert f1 == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_tables_3_and_4_of_authors_have_the_heads_of_the_paper(authors: Study) -> None:
+    three = table(authors, "authors-table-3")
+    assert three.heading == [("", 1), ("Items", 2), ("Ratings", 2)]
+    assert [c.title for c in three.columns] == ["Data set", "women", "men", "women", "men"]
+    for row in three.rows:
+        for first, second in ((1, 2), (3, 4)):
+            assert row[first].value + row[second].value == pytest.approx(1)
+    rows = Context.of(next(iter(authors.sets.values()))).rows("creator-resolution", known=True)
+    known = {row["outcome"]: row for row in rows}
+    women, men = known["women"]["interactions"], known["men"]["interactions"]
+    assert three.rows[0][3].value == pytest.approx(women / (women + men))
+    four = table(authors, "authors-table-4")
+    assert four.heading == [("", 1), ("women", 2), ("men", 2)]
+    assert [c.title for c in four.columns[1:]] == ["mean", "median"] * 2
+    assert [row[0].text for row in four.rows] == ["BX-E", "GR-E"]
+    mean = women / known["women"]["items"]
+    assert four.rows[0][1].value == pytest.approx(mean)
 
 
 def test_tables_6_9_and_10_of_authors_have_the_heads_of_the_paper(authors: Study) -> None:
@@ -325,6 +344,18 @@ def test_run_makes_a_study_and_resumes_it(tmp_path: Path) -> None:
     frame = CliRunner().invoke(app, ["report", *results, "--to", str(tmp_path / "all.csv")])
     assert frame.exit_code == 0
     assert set(pl.read_csv(tmp_path / "all.csv", infer_schema=False)["set"]) == {"One", "Two"}
+
+    # The folder of the study is reported as it was run, until one of its sets is not finished.
+    again = CliRunner().invoke(app, ["report", str(folder)])
+    assert again.exit_code == 0, again.output
+    assert (folder / "report.html").read_text() == page
+    made = CliRunner().invoke(app, ["report", str(folder), "--to", str(tmp_path / "all.tex")])
+    assert made.exit_code == 0 and "Precision" in (tmp_path / "all.tex").read_text()
+    with pytest.raises(ResultError, match="is the folder of a study; .* such as .*One"):
+        Result.load(folder)
+    (folder / "Two" / "provenance.json").unlink()
+    unfinished = CliRunner().invoke(app, ["report", str(folder)])
+    assert unfinished.exit_code != 0 and "is not a finished result" in unfinished.output
 
 
 def test_what_makes_no_study_is_refused(preset_result: Read, tmp_path: Path) -> None:

@@ -401,6 +401,11 @@ class Result:
         if not folder.is_dir():
             raise ResultError(f"there is no result folder {folder}")
         if not (folder / "provenance.json").exists():
+            if sets := sorted(one.parent.name for one in folder.glob("*/provenance.json")):
+                raise ResultError(
+                    f"{folder} is the folder of a study; name the result of one of its data sets, "
+                    f"such as {folder / sets[0]}"
+                )
             raise ResultError(
                 f"{folder} is not a finished result (it has no provenance.json). "
                 "If a run was stopped, start it again with the same plan and folder: it goes on."

@@ -223,10 +223,18 @@ def _show_quotes(quotes: Mapping[str, Any], as_json: bool) -> None:
         say("no system of this plan is a service: nothing is sent and nothing costs")
 
 
+def _sets_of(results: list[Path]) -> list[Path]:
+    """Return the results, or those inside of one folder that is the result of a study."""
+    if len(results) > 1 or (results[0] / "provenance.json").is_file() or not results[0].is_dir():
+        return results
+    sets = sorted(one for one in results[0].iterdir() if (one / "run.json").is_file())
+    return sets if len(sets) > 1 else results
+
+
 @reports_errors
 def report(
     results: Annotated[
-        list[Path], typer.Argument(help="Result folders; several make a study.", metavar="RESULT")
+        list[Path], typer.Argument(help="Result folders, or that of a study.", metavar="RESULT")
     ],
     to: Annotated[
         Path | None, typer.Option("--to", help="The file to write; its ending is the format.")
@@ -253,13 +261,17 @@ def report(
       ombud report plan.result --to tables.tex
       ombud report plan.result --gate gate.toml
       ombud report plan.result --public
+      ombud report study.result --to tables.tex
       ombud report explicit.result implicit.result --names BX-E,BX-I --to study.html
     """
     from ombud.audits import Gate, Result
     from ombud.report import Report
     from ombud.report.study import Study
 
-    loaded = [Result.load(one) for one in results]
+    loaded = [Result.load(one) for one in _sets_of(results)]
+    if len(results) == 1:
+        # The sets of a study were audited in the order of its plan.
+        loaded.sort(key=lambda one: str(one.provenance.get("started", "")))
     made: Report
     if len(loaded) > 1:
         if gate is not None:
@@ -270,7 +282,7 @@ def report(
         if names or title:
             raise PlanError("--names and --title are for several results; a plan has its own title")
         made = Report(loaded[0], None if gate is None else Gate.load(gate), public)
-    path = to or (results[0] / "report.html" if len(loaded) == 1 else Path("study.html"))
+    path = to or (results[0] / "report.html" if len(results) == 1 else Path("study.html"))
     if made.warning:
         say_aside(made.warning)
     for written in made.save(path):

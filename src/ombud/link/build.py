@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from glob import glob
 from pathlib import Path
 from typing import Any, Literal
 
@@ -235,8 +236,9 @@ def _files(name: str, path: str | Path) -> list[tuple[str, str | Path]]:
     whole = Path(path)
     if whole.is_dir() and name not in _WHOLE_FOLDERS:
         found = sorted(f for f in whole.iterdir() if f.is_file() and not f.name.startswith("."))
-    elif not whole.exists() and set("*?[") & set(whole.name):
-        found = sorted(whole.parent.glob(whole.name))
+    elif not whole.exists() and set("*?[") & set(str(path)):
+        found = [Path(f) for f in sorted(glob(str(path)))]
+        found = [f for f in found if f.is_file() or name in _WHOLE_FOLDERS]
     else:
         return [(name, path)]
     return [(name, file) for file in found] or [(name, path)]
@@ -297,6 +299,11 @@ def _check(
     ]
     faults += [
         f"there is no file or folder {path}" for _, path in inputs if not Path(path).exists()
+    ]
+    faults += [
+        f"there is no file in the folder {path}; of folders in it, give a pattern: {path}/*/*"
+        for name, path in inputs
+        if name in READERS and name not in _WHOLE_FOLDERS and Path(path).is_dir()
     ]
     if not inputs:
         faults.append("nothing to read; name at least one format and path")

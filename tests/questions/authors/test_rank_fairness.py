@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -92,3 +93,43 @@ def test_it_has_an_interval_and_is_refused_in_blocks() -> None:
     )
     with pytest.raises(PlanError, match="at least 1"):
         RankFairness(least=0)
+
+
+@pytest.fixture(scope="module")
+def peer() -> Any:
+    """FairRankTune, a published implementation of group exposure."""
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    return pytest.importorskip("FairRankTune", reason="FairRankTune is not installed")
+
+
+@given(own=st.permutations(list("abcefghij")), k=st.integers(1, 9))
+def test_exposures_are_those_of_fairranktune(peer: Any, own: list[str], k: int) -> None:
+    """`EXP` gives a position the same exposure, 1 / log2(rank + 1); it is a mean over a group.
+
+    Here both groups have four items, and `j` is of unknown identity. Its variance and its mean
+    deviation are then, but for a factor, the loss of expected exposure and what rank fairness lacks
+    from 1. (Its `AWRF` has geometric attention, which ombud does not offer.)
+    """
+    who = dict(zip("abcefghi", "ffmmffmm", strict=True))
+    table = pl.DataFrame({"item": [*who, "j"], "gender": [*who.values(), None]})
+    frame = pl.DataFrame([("u1", i) for i in table["item"]], schema=["user", "item"], orient="row")
+    known = Dataset(
+        interactions=Interactions.from_frame(frame), items=Items.from_frame(table, by=["gender"])
+    )
+    shown = peer.pd.DataFrame({"list": own[:k]})
+    means = peer.EXP(shown, {**who, "j": "unknown"}, "Variance")[1]
+    whole = 4 * (means["f"] + means["m"])
+    fair = RankFairness(k=k, least=1).measure(lists(own), known).columns["value"]
+    loss = RankFairness(k=k, least=1, loss="expected-exposure").measure(lists(own), known)
+    if not whole:
+        assert np.isnan(fair).all()
+        return
+    gap = abs(4 * means["f"] / whole - 0.5)
+    assert fair[0, 0] == pytest.approx(1 - gap)
+    assert loss.columns["value"][0, 0] == pytest.approx(2 * gap**2, abs=1e-12)
+    if "j" not in own[:k]:
+        deviation = peer.EXP(shown, who, "MeanAbsDev")[0]
+        assert fair[0, 0] == pytest.approx(1 - 4 * deviation / whole)
+        variance = peer.EXP(shown, who, "Variance")[0]
+        expected = 2 * (4 / whole) ** 2 * variance
+        assert loss.columns["value"][0, 0] == pytest.approx(expected, abs=1e-12)

@@ -273,6 +273,11 @@ def read_goodreads(path: Path, options: ReaderOptions, problems: Problems) -> It
     seen = find_file(path, "goodreads_interactions*.json*", "goodreads_interactions*.csv*")
     if not (authors or books or seen):
         raise DataError(path.name, ["there are no goodreads_*.json files (or .json.gz) in it"])
+    for chosen, kind in ((authors, "*authors*"), (books, "books*"), (seen, "interactions*")):
+        if chosen is not None:
+            reason = f"not read beside {chosen.name}; a pattern reads all files"
+            for other in sorted({*path.glob(f"goodreads_{kind}.*")} - {chosen}):
+                problems.add(other.name, reason)
     if authors is not None and options.platform_authors:
         for frame in _decoded(authors, {"author_id": pl.String, "name": pl.String}, problems):
             people = frame.select(

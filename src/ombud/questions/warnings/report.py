@@ -314,17 +314,19 @@ def _averages(context: Context) -> Iterable[Block]:
         if select is not PAPER or context.key(PAPER) != context.key(MEAN)
     ]
     names = {context.key(select): title for title, select in AVERAGES.items()}
+    again = list(_overall(context, f"{SECOND}/amplification-user"))
     found += [
         e.replace(metric=f"{names.get(e.key.removeprefix(f'{SECOND}/'), e.metric)}, retrained")
-        for e in _overall(context, f"{SECOND}/amplification-user")
+        for e in again
     ]
+    retrained = " Retrained: on held-out interactions too." if again else ""
     if found := _audited_first(context, found):
         yield estimate_table(
             found, context, name="warnings-averages", rows=("system",), columns="metric",
             scale=RELATIVE, ordered=True,
             caption="All warnings in recommendations relative to histories, by how many users "
             "become one number. Unlabeled as no: the definition of the paper. Lowest and highest "
-            "possible: whatever unlabeled items carry. Retrained: on held-out interactions too.",
+            f"possible: whatever unlabeled items carry.{retrained}",
         )  # fmt: skip
 
 
