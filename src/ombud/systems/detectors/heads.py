@@ -269,8 +269,8 @@ def fit_calibration(
 
     References
     ----------
-    Platt (1999), Probabilistic outputs for support vector machines. Zadrozny and Elkan (2002),
-    Transforming classifier scores into accurate multiclass probability estimates, KDD.
+    Lin, Lin and Weng (2007), A note on Platt's probabilistic outputs for support vector machines,
+    Machine Learning 68.
     """
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
     if not labels.any() or labels.all():
