@@ -99,8 +99,7 @@ def test_what_one_data_set_lacks_is_said(warnings: Study) -> None:
 
 
 @pytest.mark.parametrize(
-    "question",
-    ["suppression", "delicate", pytest.param("counterfactual", marks=pytest.mark.slow)],
+    "question", ["suppression", "delicate", pytest.param("counterfactual", marks=pytest.mark.slow)]
 )
 def test_every_question_makes_a_study(question: str, preset_result: Read, tmp_path: Path) -> None:
     results = [preset_result(question), preset_result(f"{question} without effects")]

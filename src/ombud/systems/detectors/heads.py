@@ -270,7 +270,8 @@ def fit_calibration(
     References
     ----------
     Lin, Lin and Weng (2007), A note on Platt's probabilistic outputs for support vector machines,
-    Machine Learning 68.
+    Machine Learning 68; Zadrozny and Elkan (2002), Transforming classifier scores into accurate
+    multiclass probability estimates, KDD.
     """
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
     if not labels.any() or labels.all():
