@@ -192,7 +192,9 @@ class RankFairness(_Balance):
     With shares of exposure :math:`s_{ug}` among items of known identity (``list-balance``) and
     target shares :math:`t_g`: attention-weighted rank fairness,
     :math:`1 - \frac12 \sum_g |s_{ug} - t_g|`, 1 where both are the same; or the loss of expected
-    exposure, :math:`\sum_g (s_{ug} - t_g)^2`, 0 where both are the same. Means over users.
+    exposure, :math:`\sum_g (s_{ug} - t_g)^2`, 0 where both are the same. Means over users. Diaz and
+    others take the loss over items, in expectation over rankings that a system draws; here it is
+    over identities, of the one list that each user gets.
 
     - **Unit of resampling**: the user.
     - **Undefined**: when no user has a list with a known item.
